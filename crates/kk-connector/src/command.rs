@@ -1,4 +1,4 @@
-//! What is asked of a connection, and what comes back.
+//! The calls of a connection and their results.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -8,30 +8,30 @@ use tokio_util::sync::CancellationToken;
 /// How much of each stream is kept for [`Output`], in bytes.
 pub(crate) const KEEP: usize = 4 << 20;
 
-/// A POSIX `sh` script for a host. It travels on standard input, never as an argument, together with small files
-/// that it finds in its current directory (a private one, 0700, removed afterwards).
+/// A POSIX `sh` script for a host. It is sent on standard input, never as an argument, together with small files that it finds in
+/// its current directory (a private one, 0700, removed afterwards).
 #[derive(Clone)]
 pub struct Command {
     /// The text of the script. It runs as root under `sh`, with standard input at its end.
     pub script: Arc<str>,
-    /// Small files beside the script.
+    /// Small files in the script's directory.
     pub files: Vec<Payload>,
-    /// Time for this one attempt, counted from the moment when the host has begun with it.
+    /// Time limit for this one attempt. It starts when the host begins to run the script.
     pub timeout: Duration,
     /// Ends the remote process group when cancelled.
     pub cancel: CancellationToken,
-    /// Gets each line of standard output when it arrives (without its newline), in addition to [`Output::stdout`]. While the channel
-    /// is full, or has 8 MiB of lines, no more output is read: the caller must receive while the script runs.
+    /// Receives each line of standard output when it arrives (without its newline), in addition to [`Output::stdout`]. While the
+    /// channel is full, or contains 8 MiB of lines, no more output is read: the caller must receive while the script runs.
     pub lines: Option<Sender<String>>,
     /// Bytes of standard output to keep; the end is kept.
     pub keep: usize,
 }
 
 impl Command {
-    /// How many lines a channel for [`Command::lines`] holds, as a rule.
+    /// The usual capacity of a channel for [`Command::lines`], in lines.
     pub const LINES: usize = 1024;
 
-    /// A script with no files, ten minutes of time and no cancellation.
+    /// A script with no files, a time limit of ten minutes and no cancellation.
     pub fn new(script: impl Into<Arc<str>>) -> Self {
         Self {
             script: script.into(),
@@ -44,7 +44,7 @@ impl Command {
     }
 }
 
-/// A small file that travels with a script. Its content may be secret: it is never printed.
+/// A small file that is sent with a script. Its content may be secret: it is never printed.
 #[derive(Clone)]
 pub struct Payload {
     /// Plain file name (no slash) in the script's directory.
@@ -53,8 +53,8 @@ pub struct Payload {
     pub content: Arc<[u8]>,
 }
 
-/// What a script said. Both streams are UTF-8 with replacement characters. Of standard output [`Command::keep`] bytes are kept,
-/// of standard error 4 MiB: in each case the end.
+/// Exit code and output of a script. Both streams are UTF-8 with replacement characters. Of long output only the end is kept:
+/// [`Command::keep`] bytes of standard output and 4 MiB of standard error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// Exit code; 128 + n for a script ended by signal n.
@@ -70,15 +70,15 @@ pub struct Output {
 /// Files for a host, sent as one stream.
 #[derive(Clone)]
 pub struct Upload {
-    /// The files, in the order in which they are wanted.
+    /// The files, in the order in which they are sent.
     pub files: Vec<UploadFile>,
-    /// What runs on the host around the transfer, in the same round trip.
+    /// Scripts that run on the host around the transfer, in the same round trip.
     pub hooks: UploadHooks,
-    /// Time for the whole stream.
+    /// Time limit for the whole stream.
     pub timeout: Duration,
-    /// Stops the stream; no target is touched by what had not been renamed yet.
+    /// Stops the stream. Targets that are not renamed into place yet stay untouched.
     pub cancel: CancellationToken,
-    /// Gets the number of bytes sent since the last message.
+    /// Receives the number of bytes sent since the last message.
     pub progress: Option<UnboundedSender<u64>>,
 }
 
@@ -86,23 +86,23 @@ pub struct Upload {
 /// with the upload's cancellation and with the connection.
 #[derive(Clone, Default)]
 pub struct UploadHooks {
-    /// Read by the shell of the upload before all else: what it opens as descriptor 8 stays open until the upload has
-    /// ended, and no other hook inherits it. It ends the upload by `exit`.
+    /// Sourced by the shell of the upload before everything else. Its descriptor 8 stays open until the upload has ended, and no
+    /// other hook inherits it. It ends the upload by `exit`.
     pub lock: Option<Arc<str>>,
-    /// Runs before anything is written. When it fails, nothing travels and no target is touched.
+    /// Runs before anything is written. If it fails, no file is sent and no target is touched.
     pub before: Option<Arc<str>>,
     /// Runs when all files are in place.
     pub after: Option<Arc<str>>,
-    /// Small files for all of them. The names `manifest`, `lock`, `before` and `after` are taken.
+    /// Small files for all hooks. The names `manifest`, `lock`, `before` and `after` are reserved.
     pub files: Vec<Payload>,
 }
 
 /// One file of an [`Upload`].
 #[derive(Clone, Debug)]
 pub struct UploadFile {
-    /// Where its content is on this machine.
+    /// Path of its content on the control machine.
     pub source: PathBuf,
-    /// Absolute path on the host. Missing parent directories are made, 0755 and root's.
+    /// Absolute path on the host. Missing parent directories are created, 0755 and owned by root.
     pub target: String,
     /// Permission bits.
     pub mode: u32,
@@ -110,14 +110,14 @@ pub struct UploadFile {
     pub sha256: String,
 }
 
-/// What an upload did.
+/// The result of an upload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UploadOutcome {
-    /// Bytes of content that travelled.
+    /// Bytes of content that were sent.
     pub bytes: u64,
 }
 
-/// What a connection has cost: the figures that benches and the report show.
+/// The cost of a connection: the metrics that benches and the report show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Scripts, uploads and downloads, each attempt counted.

@@ -1,19 +1,19 @@
-//! What can go wrong between this machine and a host.
+//! Errors between the control machine and a host.
 
 use std::time::Duration;
 
-/// An error of the connection, as opposed to one of the script that ran.
+/// An error of the connection, as opposed to an error of the script that ran.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The host could not be reached: name look-up, refused, no route, or no answer in time.
+    /// The host could not be reached: name look-up failed, connection refused, no route, or no answer in time.
     #[error("cannot reach {address}: {reason}")]
     Unreachable {
         /// `name:port` as dialled.
         address: String,
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
-    /// The host is not the one that was known under this address.
+    /// The host's key differs from the key that is known for this address.
     #[error("the host key of {address} has changed: known {known}, offered {offered}")]
     HostKeyChanged {
         /// `name:port` as dialled.
@@ -22,7 +22,7 @@ pub enum Error {
         known: String,
         /// Fingerprint that the host showed.
         offered: String,
-        /// File and line that hold the known key.
+        /// File and line of the known key.
         place: String,
     },
     /// The host is unknown and host keys are checked strictly.
@@ -50,17 +50,17 @@ pub enum Error {
         address: String,
         /// The user name tried.
         user: String,
-        /// Which methods were tried, and what the host said.
+        /// The methods that were tried, and the host's answers.
         reason: String,
         /// The host hung up because too many keys were offered (sshd's `MaxAuthTries`).
         too_many_tries: bool,
     },
-    /// A key file of this machine is unreadable or not a key.
+    /// A key file on the control machine is unreadable or not a key.
     #[error("cannot use the private key {path}: {reason}")]
     Key {
         /// The file, or `inline`.
         path: String,
-        /// What is wrong with it.
+        /// Why it cannot be used.
         reason: String,
         /// It is encrypted, and there is no passphrase for it.
         encrypted: bool,
@@ -72,15 +72,15 @@ pub enum Error {
         host: String,
         /// The user who logged in.
         user: String,
-        /// What sudo said.
+        /// sudo's message.
         reason: String,
     },
-    /// A program that every script needs is not installed.
+    /// A binary that every script needs is not installed.
     #[error("{program} is not installed on {host}")]
     MissingProgram {
         /// Host name.
         host: String,
-        /// Name of the program.
+        /// Name of the binary.
         program: String,
     },
     /// The connection broke in the middle.
@@ -88,15 +88,15 @@ pub enum Error {
     Lost {
         /// Host name.
         host: String,
-        /// The library's words.
+        /// The library's message.
         reason: String,
     },
-    /// The attempt took longer than it may; the remote process was ended.
+    /// The attempt exceeded its time limit; the remote process was ended.
     #[error("no end after {} on {host}", humantime(.after))]
     Timeout {
         /// Host name.
         host: String,
-        /// How long it was let run.
+        /// The time limit.
         after: Duration,
     },
     /// The run was cancelled.
@@ -105,37 +105,37 @@ pub enum Error {
         /// Host name.
         host: String,
     },
-    /// A file of a host, or of this machine, cannot be read.
+    /// A file on a host, or on the control machine, cannot be read.
     #[error("cannot read {path} on {host}: {reason}")]
     Read {
         /// Host name, or `this machine`.
         host: String,
         /// The path there.
         path: String,
-        /// What is wrong.
+        /// Why it cannot be read.
         reason: String,
     },
     /// The list of known host keys cannot be used.
     #[error("cannot use the known host keys in {path}: {reason}")]
     KnownHosts {
-        /// The file, with the line where one is meant.
+        /// The file, with the line if the error concerns one.
         path: String,
-        /// What is wrong.
+        /// Why it cannot be used.
         reason: String,
     },
-    /// A file did not arrive, or could not be put in place.
+    /// A file did not arrive, or could not be renamed into place.
     #[error("cannot write {path} on {host}: {reason}")]
     Transfer {
         /// Host name.
         host: String,
         /// The path on the host.
         path: String,
-        /// What is wrong.
+        /// Why it cannot be written.
         reason: String,
     },
 }
 
-/// The kinds of [`Error`], for tables of what to do: a caller knows its own flags and files, this crate does not.
+/// The kinds of [`Error`]. Callers map them to remedies: a caller knows its own flags and files, this crate does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorKind {
     /// [`Error::Unreachable`].
@@ -173,7 +173,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Its kind.
+    /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unreachable { .. } => ErrorKind::Unreachable,
@@ -195,8 +195,8 @@ impl Error {
         }
     }
 
-    /// Whether the network or the host's sshd is to blame. The same call may be repeated: the connection first ends what
-    /// a lost call may have left running on the host.
+    /// Whether the network or the host's sshd is to blame. The same call may be repeated: the connection first ends any process
+    /// that the lost call left running on the host.
     pub fn is_connection(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Lost { .. })
     }
@@ -206,7 +206,7 @@ impl Error {
         self.is_connection() || matches!(self, Self::Timeout { .. })
     }
 
-    /// What the person at the terminal can do, when it is known.
+    /// The operator's remedy, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::HostKeyChanged { place, .. } => Some(format!(

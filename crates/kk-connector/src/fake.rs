@@ -1,5 +1,4 @@
-//! A host for tests: answers by rules, records what was asked, keeps uploaded files in memory. It runs no hooks of
-//! uploads.
+//! A host for tests: answers by rules, records the calls, keeps uploaded files in memory. It runs no hooks of uploads.
 //!
 //! ```
 //! use kk_connector::{Command, Connection, FakeHost, Output};
@@ -25,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Command, Connection, Error, Output, Stats, Upload, UploadFile, UploadOutcome, stats::Counters};
 
-/// A host that exists only in memory. Rules are tried in the order in which they were added; a script that none
-/// fits succeeds with no output.
+/// A host that exists only in memory. Rules are tried in the order in which they were added. A script that matches no rule
+/// succeeds with no output.
 pub struct FakeHost {
     name: String,
     rules: Vec<Rule>,
@@ -54,7 +53,7 @@ struct Record {
 /// A file on a [`FakeHost`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FakeFile {
-    /// What is in it.
+    /// The content of the file.
     pub content: Vec<u8>,
     /// Permission bits.
     pub mode: u32,
@@ -72,13 +71,13 @@ impl FakeHost {
         }
     }
 
-    /// Scripts that contain `text` say `output`.
+    /// Scripts that contain `text` return `output`.
     #[must_use]
     pub fn on(self, text: impl Into<String>, output: Output) -> Self {
         self.on_after(text, Duration::ZERO, output)
     }
 
-    /// Scripts that contain `text` say `output` after some time, unless they time out or are cancelled before.
+    /// Scripts that contain `text` return `output` after some time, unless they time out or are cancelled before.
     #[must_use]
     pub fn on_after(mut self, text: impl Into<String>, after: Duration, output: Output) -> Self {
         let text = text.into();
@@ -87,7 +86,7 @@ impl FakeHost {
         self
     }
 
-    /// Scripts that `fits` likes get what `answer` makes of them.
+    /// Scripts for which `fits` returns true get the result of `answer`.
     #[must_use]
     pub fn on_fn(
         mut self,
@@ -136,7 +135,7 @@ impl FakeHost {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets time pass as a real host would, with its two early ends.
+    /// Waits like a real host, until the time is over, the limit is reached or the call is cancelled.
     async fn pass(&self, time: Duration, limit: Duration, cancel: &CancellationToken) -> Result<(), Error> {
         tokio::select! {
             biased;

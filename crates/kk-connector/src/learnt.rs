@@ -1,11 +1,11 @@
-//! Host keys that connections have learnt.
+//! Host keys that were accepted on the first connection to a host.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A host key that was seen for the first time and is trusted from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LearntKey {
-    /// The name of the host, or "bastion of" it.
+    /// The name of the host, or "bastion of" and the name.
     pub host: String,
     /// `address:port` as dialled.
     pub address: String,
@@ -24,7 +24,7 @@ impl LearntKeys {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(key);
     }
 
-    /// Those that were learnt since the last call.
+    /// The keys that were learnt since the last call.
     pub fn take(&self) -> Vec<LearntKey> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,8 +1,7 @@
-//! Runs commands and moves files on hosts: over SSH, on this machine, or on a fake for tests.
+//! Runs commands and transfers files on hosts: over SSH, on the control machine, or on a fake host for tests.
 //!
-//! Everything above this crate talks to a host through [`Connection`]. One call of [`Connection::run`]
-//! or [`Connection::upload`] is one round trip, and [`Stats`] counts them: round trips are the budget
-//! that the engine works with (see docs/design/engine.md).
+//! All crates above this one access a host through [`Connection`]. One call of [`Connection::run`] or [`Connection::upload`] is
+//! one round trip, and [`Stats`] counts them: the engine is designed to need few round trips (see ARCHITECTURE.md).
 
 mod command;
 mod error;
@@ -27,8 +26,8 @@ pub use ssh::{HostKeyPolicy, SshConfig, SshConnection};
 
 use async_trait::async_trait;
 
-/// A way to one host. Cheap to share (`Arc`); calls from several tasks at once are allowed and run side by
-/// side, each on a session of its own.
+/// A connection to one host. Cheap to share (`Arc`). Calls from several tasks at once are allowed and run concurrently, each on a
+/// session of its own.
 #[async_trait]
 pub trait Connection: Send + Sync {
     /// The name of the host as the user wrote it, for messages.
@@ -36,13 +35,13 @@ pub trait Connection: Send + Sync {
 
     /// Runs a script as root and waits for its end.
     ///
-    /// A script that ends with a code other than 0 is not an error of the connection: look at
-    /// [`Output::code`]. The remote process group ends with the command's timeout, with its cancellation
-    /// and with the connection itself.
+    /// A script that ends with a code other than 0 is not an error of the connection: check [`Output::code`]. The remote process
+    /// group ends with the command's timeout, with its cancellation and with the connection itself.
     async fn run(&self, command: Command) -> Result<Output, Error>;
 
-    /// Streams files from this machine to the host in one go, with the hooks of the upload around it. Each lands whole
-    /// or not at all: written beside its target, compared by SHA-256 on the far side, then renamed over it.
+    /// Streams files from the control machine to the host in one round trip, with the hooks of the upload around it. Each file
+    /// arrives completely or not at all: it is written next to its target, verified by SHA-256 on the host, then renamed over the
+    /// target.
     async fn upload(&self, upload: Upload) -> Result<UploadOutcome, Error>;
 
     /// Reads a file of the host as root. A file over `limit` bytes is an error.
@@ -55,10 +54,10 @@ pub trait Connection: Send + Sync {
         Ok(bytes)
     }
 
-    /// Reads at most `most` bytes of a file of the host as root, from `offset` on. Fewer bytes: the file ends there.
+    /// Reads at most `most` bytes of a host's file as root, from `offset` on. Fewer bytes mean that the file ends there.
     async fn read_part(&self, path: &str, offset: u64, most: u64) -> Result<Vec<u8>, Error>;
 
-    /// What this connection has cost until now.
+    /// The cost of this connection so far.
     fn stats(&self) -> Stats;
 
     /// Host keys that were seen for the first time and are trusted now, since the last call.

@@ -1,7 +1,7 @@
-//! This machine as a host, for all-in-one clusters: the same conversation as over SSH, with a child process.
+//! The control machine as a host, for all-in-one clusters: the same conversation as over SSH, with a child process.
 //!
-//! Each call is a `sh` in a process group of its own (a Ctrl-C at the terminal is ours to handle, not its), owned
-//! by one thread until it has ended.
+//! Each call is a `sh` in its own process group, so that kk handles a Ctrl-C at the terminal and the `sh` does not receive it.
+//! One thread owns the `sh` until it has ended.
 
 use std::{
     io::{self, Read, Write},
@@ -31,7 +31,7 @@ use crate::{
 /// How long sudo may take to answer.
 const SUDO: Duration = Duration::from_secs(30);
 
-/// This machine.
+/// The control machine.
 pub struct LocalConnection {
     core: Arc<Core>,
 }
@@ -44,8 +44,7 @@ struct Core {
 }
 
 impl LocalConnection {
-    /// This machine under the name that the Cluster file gives it. The password is for sudo, when the program does
-    /// not run as root.
+    /// The control machine under the name that the Cluster file gives it. The password is for sudo, if kk does not run as root.
     pub fn new(name: impl Into<String>, sudo_password: Option<Secret>) -> Self {
         let user = std::env::var("USER").unwrap_or_else(|_| "the current user".to_owned());
         Self {
@@ -87,17 +86,17 @@ impl Caller for LocalConnection {
 }
 
 impl Core {
-    /// Carries out a call, answers, and stays until the shell has ended.
+    /// Carries out a call, sends the reply, and stays until the shell has ended.
     fn serve(&self, call: &mut Call, reply: oneshot::Sender<Result<Reply, Error>>) {
         let mut child = None;
         let result = self.attempt(call, &mut child).map_err(|failure| match failure {
             Failure::NotBegun(reason) => Error::Lost { host: self.peer.host.clone(), reason },
             Failure::Final(error) => error,
         });
-        // The caller may have lost interest; its call has been ended then.
+        // The caller may have dropped its call; the call has been ended in that case.
         drop(reply.send(result));
         if let Some(mut child) = child {
-            // Its streams are closed by now, so it ends by itself; this only collects it.
+            // Its streams are closed by now, so it ends by itself; `wait` only reaps it.
             drop(child.wait());
         }
     }
@@ -144,12 +143,12 @@ fn not_begun(error: io::Error) -> Failure {
     Failure::NotBegun(error.to_string())
 }
 
-/// A child's streams, none of which blocks.
+/// A child's streams. None of them blocks.
 pub(crate) struct ChildPipe {
     input: Option<ChildStdin>,
     output: std::process::ChildStdout,
     errors: std::process::ChildStderr,
-    /// Streams that are at their end, which poll would report again and again.
+    /// Streams that are at their end: poll would report them again and again.
     ended: [bool; 2],
 }
 

@@ -1,4 +1,4 @@
-//! Random words that mark the parts of a stream. They cannot be guessed beforehand.
+//! Unpredictable random words that mark positions in a stream.
 
 /// 16 random hex digits, from the kernel.
 pub fn nonce() -> String {

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use rustix::event::{PollFd, Timespec, poll};
 
-/// Sleeps until one is ready; false when the time is over. A signal counts as ready.
+/// Sleeps until a descriptor is ready; false if the time is over. A signal counts as ready.
 pub(crate) fn poll_all(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
     let timeout = Timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),

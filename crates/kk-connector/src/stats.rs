@@ -14,23 +14,23 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// An attempt is made.
+    /// Counts an attempt.
     pub(crate) fn attempt(&self) {
         self.round_trips.fetch_add(1, Relaxed);
     }
 
-    /// An attempt is over.
+    /// Counts the bytes of an attempt that has ended.
     pub(crate) fn moved(&self, sent: u64, received: u64) {
         self.sent.fetch_add(sent, Relaxed);
         self.received.fetch_add(received, Relaxed);
     }
 
-    /// A session is dialled.
+    /// Counts a session.
     pub(crate) fn session(&self) {
         self.sessions.fetch_add(1, Relaxed);
     }
 
-    /// The current figures.
+    /// The current counts.
     pub(crate) fn stats(&self) -> Stats {
         Stats {
             round_trips: self.round_trips.load(Relaxed),

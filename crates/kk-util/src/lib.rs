@@ -1,6 +1,6 @@
-//! What several crates need and none owns: sums in hexadecimal, and files that only their owner can read.
+//! Helpers that several crates need: checksums in hexadecimal, and files that only their owner can read.
 //!
-//! Has no state. A helper comes here when a third crate needs it; until then it stays where it is used.
+//! The crate has no state. A helper is moved here when a third crate needs it; until then it stays in the crate that uses it.
 
 mod private;
 mod sums;

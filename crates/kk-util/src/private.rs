@@ -1,4 +1,4 @@
-//! Files and directories that only their owner can read, from their first byte.
+//! Creates files and directories that only their owner can read, from their first byte on.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -7,15 +7,15 @@ use std::{
     path::Path,
 };
 
-/// Makes a directory, 0700, and those above it that are not there.
+/// Creates a directory, 0700, and its missing parents.
 ///
 /// # Errors
-/// The directory cannot be made.
+/// The directory cannot be created.
 pub fn create_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Opens a file to append to, and to read. One that is not there is made, 0600.
+/// Opens a file to append to, and to read. If it does not exist, it is created, 0600.
 ///
 /// # Errors
 /// The file cannot be opened.
@@ -23,10 +23,10 @@ pub fn open_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-/// Writes a file, 0600: whole and on the disk, or not at all.
+/// Writes a file, 0600: completely and synced to the disk, or not at all.
 ///
 /// # Errors
-/// The file cannot be written; the one of before is as it was.
+/// The file cannot be written; the previous file is unchanged.
 pub fn write_private(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(format!(".new-{}", std::process::id()));
@@ -75,7 +75,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         write_private(&path, "new").unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), mode(&path)), ("new", 0o600));
-        // A directory in its place cannot be replaced; nothing is left beside it.
+        // A directory at this path cannot be replaced; no temporary file is left next to it.
         let taken = home.path().join("taken");
         fs::create_dir(&taken).unwrap();
         assert!(write_private(&taken, "x").is_err());

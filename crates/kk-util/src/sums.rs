@@ -1,4 +1,4 @@
-//! SHA-256 as text.
+//! SHA-256 checksums as text.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The contents that an upload sends, read from this machine's disk piece by piece.
+//! Reads the contents that an upload sends from the control machine's disk, piece by piece.
 
 use std::{
     collections::VecDeque,
@@ -11,14 +11,14 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::{Error, UploadFile};
 
-/// Files on their way. The host asks for one after the other, when it is ready to read it.
+/// The files of an upload. The host requests each file, in their order, when it is ready to read it.
 pub(crate) struct Body {
     files: Vec<Source>,
-    /// What the host has asked for and has not got whole, the one being sent first.
+    /// Requested files that are not fully sent yet, with the file in flight first.
     wanted: VecDeque<usize>,
-    /// Bytes of that one that were read.
+    /// Bytes read of the file in flight.
     done: u64,
-    /// A file that the host has asked for a second time.
+    /// A file that the host requested a second time.
     again: Option<usize>,
     progress: Option<UnboundedSender<u64>>,
 }
@@ -31,7 +31,7 @@ struct Source {
 }
 
 impl Body {
-    /// Looks at all sources, so that one that cannot be read is known before anything travels.
+    /// Opens all sources first, so that an unreadable one is reported before anything is sent.
     pub(crate) fn new(files: &[UploadFile], progress: Option<UnboundedSender<u64>>) -> Result<Self, Error> {
         let files = files.iter().map(|file| Source::new(&file.source)).collect::<Result<_, _>>()?;
         Ok(Self { files, wanted: VecDeque::new(), done: 0, again: None, progress })
@@ -42,12 +42,12 @@ impl Body {
         self.files[index].size
     }
 
-    /// Takes a line of the host's script.
+    /// Handles a line of the host's script.
     pub(crate) fn take_line(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let index = line.strip_prefix("want ").and_then(|number| number.parse::<usize>().ok());
         let Some(index) = index.filter(|index| *index < self.files.len()) else { return };
-        // The script asks once. Else a host could have this machine send, and remember what to send, without end.
+        // The script requests each file once. Otherwise a host could make the control machine send, and queue, files without end.
         if std::mem::replace(&mut self.files[index].asked, true) {
             self.again = Some(index);
         } else {
@@ -55,12 +55,12 @@ impl Body {
         }
     }
 
-    /// The file that the host has asked for a second time.
+    /// The file that the host requested a second time.
     pub(crate) fn asked_again(&self) -> Option<&Path> {
         self.again.map(|index| &*self.files[index].path)
     }
 
-    /// Appends up to `most` bytes to `into`; nothing when the host has what it asked for.
+    /// Appends up to `most` bytes to `into`; nothing if all requested files are sent.
     pub(crate) fn fill(&mut self, into: &mut Vec<u8>, most: usize) -> Result<(), Error> {
         while into.len() < most {
             let Some(source) = self.wanted.front().map(|index| &mut self.files[*index]) else { break };
@@ -77,7 +77,7 @@ impl Body {
         Ok(())
     }
 
-    /// Says that `n` bytes have left.
+    /// Reports that `n` bytes were sent.
     pub(crate) fn progress(&self, n: u64) {
         if let Some(progress) = &self.progress {
             // A receiver that is gone is no reason to stop.

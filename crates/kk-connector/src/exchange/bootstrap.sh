@@ -1,9 +1,11 @@
-# Runs on the host, as root, before and around the caller's script. The caller's side is `opening.rs`, which puts
-# these variables in front: kk (a random word), size (bytes of the tar stream that follows on standard input),
-# mode (run: the script's input is empty; stream: it gets what it asks for), pty (1: one terminal for all), lost (the
-# random words of calls whose connection broke).
-# A backslash would not survive the way here.
-# The script gets no variable of the login: a proxy, KUBECONFIG or ETCDCTL_ENDPOINTS would change what its programs talk to.
+# Runs on the host, as root, before and around the caller's script. The caller's side is `opening.rs`, which sets these variables
+# before this text: kk (a random word), size (bytes of the tar stream that follows on standard input), mode (run: the script's
+# input is empty; stream: it gets the files that it requests), pty (1: one terminal for all streams), lost (the random words of
+# calls whose connection broke).
+#
+# This text must not contain a backslash: it passes through `echo`, which may change a backslash.
+#
+# The script gets no variable of the login: a proxy, KUBECONFIG or ETCDCTL_ENDPOINTS would change which servers its binaries use.
 # shellcheck disable=SC2154
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 HOME=~root
@@ -12,8 +14,8 @@ export PATH HOME LC_ALL
 umask 022
 dir='' job='' watch=''
 
-# Ends what is left of the script's process group (TERM, then KILL) and removes the private directory. It must
-# not be interrupted, and is done before sudo, which gives 2 s after a hang-up, kills it.
+# Ends the remaining processes of the script's process group (TERM, then KILL) and removes the private directory. It must not be
+# interrupted. It must end before sudo kills it, which is 2 s after a hang-up.
 clean() {
   trap - 0
   trap '' HUP INT TERM PIPE
@@ -32,7 +34,7 @@ clean() {
 trap clean 0
 trap 'exit 143' HUP INT TERM PIPE
 
-# Says that the host, not the connection, is to blame.
+# Reports that the host, not the connection, is to blame.
 give_up() {
   echo "kk-$kk-failed" >&2
   exit 125
@@ -42,8 +44,8 @@ for program in env head mkdir rm setsid sleep tar; do
   command -v "$program" >/dev/null || { echo "kk-$kk-missing $program" >&2 && exit 125; }
 done
 
-# sshd may take hours to see that a connection is gone, and until then its script runs on. It must not run beside its
-# own repetition: its bootstrap ends it, and then removes its directory.
+# sshd may take hours to notice that a connection is lost, and until then its script continues. It must not run concurrently with
+# its own repetition: the bootstrap of the repetition ends it, and then removes its directory.
 for other in $lost; do
   for old in "/run/kk.$other" "/tmp/kk.$other"; do
     # Any user can create a directory or a FIFO of that name in /tmp.

@@ -1,4 +1,4 @@
-//! `Connection::read_part` on anything that can carry out a call.
+//! Implements `Connection::read_part` for every [`Caller`].
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio_util::sync::CancellationToken;
 use super::{Call, Caller, last_lines};
 use crate::{Error, quote};
 
-/// A part is small; a host that takes longer for it is stuck.
+/// A part is small: a host that needs longer for it is stuck.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Reads at most `most` bytes of a file as root, from `offset` on. Files under /proc say size 0, so bytes are
-/// counted. What reads the file has ended well, or by SIGPIPE (141) because the rest is not wanted: otherwise its end is not
-/// that of the file.
+/// Reads at most `most` bytes of a file as root, from `offset` on. Bytes are counted, because files under /proc report size 0.
+/// `tail` must exit with 0, or by SIGPIPE (141) because the rest is not wanted. With any other code, the end of its output is not
+/// the end of the file.
 pub(crate) async fn read_part(
     caller: &dyn Caller,
     path: &str,

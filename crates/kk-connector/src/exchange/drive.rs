@@ -1,4 +1,4 @@
-//! Moves the bytes of a call until its script has ended, was ended, or the connection is gone.
+//! Moves the bytes of a call until its script has ended, was ended, or the connection is lost.
 
 use std::{
     io, thread,
@@ -14,34 +14,35 @@ use crate::Error;
 
 /// How often cancellation and time limits are checked while nothing moves.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a script that was signalled may take to end.
+/// How long a script may take to end after it was signalled.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long the host may be silent before the script has begun. What it says meanwhile prolongs that, by the call's own time at
-/// most.
+/// How long the host may send nothing before the script has begun. Output restarts this time; in total, the script must begin
+/// within the call's own time limit plus this time.
 const START: Duration = Duration::from_mins(1);
-/// How much the host may say before the script has begun: the greeting of a login shell.
+/// Most output, in bytes, before the script has begun: the greeting of a login shell.
 const GREETING: u64 = 1 << 20;
-/// How much a command without the bootstrap may say.
+/// Most output, in bytes, of a command without the bootstrap.
 const PLAIN: usize = 1 << 20;
-/// How long to wait for the receiver of lines, which has more than it can take.
+/// How long to wait for the receiver of lines when its channel is full.
 const RECEIVER: Duration = Duration::from_millis(1);
-/// Sent at once; also the unit of progress messages.
+/// Bytes sent at once; also the unit of progress messages.
 const PIECE: usize = 256 << 10;
-/// Received at once, at first: most calls only wait, and with a thousand of them more would be felt in memory.
+/// Bytes received at once, initially. Most calls only wait, and with a thousand calls a larger buffer would cost noticeable
+/// memory.
 const FIRST_RECEIVED: usize = 4 << 10;
-/// Received at once by a call that has much to receive: what one packet of SSH holds.
+/// Bytes received at once by a call with much output: the content of one SSH packet.
 const RECEIVED: usize = 32 << 10;
 
 /// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The script cannot have begun: trying again on a new session is safe.
+    /// The script cannot have begun: it is safe to retry on a new session.
     NotBegun(String),
-    /// The answer for the caller.
+    /// The result for the caller.
     Final(Error),
 }
 
-/// Carries out a call whose command has just been started behind `pipe`.
+/// Carries out a call whose command was just started behind `pipe`.
 pub(crate) fn drive(
     pipe: &mut dyn Pipe,
     call: &mut Call,
@@ -49,14 +50,14 @@ pub(crate) fn drive(
     peer: &Peer,
 ) -> Result<Reply, Failure> {
     if call.cancel.is_cancelled() {
-        // It was so while its session was dialled: the script must not even begin.
+        // It was cancelled while its session was dialled: the script must not even begin.
         return Err(Failure::Final(Error::Cancelled { host: peer.host.clone() }));
     }
     let mut exchange = Exchange::new(call, opening, peer);
     loop {
         let sent = exchange.send(pipe)?;
         let delivered = exchange.is_delivered();
-        // While the receiver of its lines is busy, the host has to wait.
+        // While the receiver of lines is busy, the host has to wait.
         let received = delivered && exchange.receive(pipe)?;
         if let Some(code) = exchange.end()
             && exchange.is_delivered()
@@ -121,7 +122,7 @@ fn or_zero(result: io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// Whether the input is closed now, or has to be closed again later.
+/// Whether the input is closed now. `false`: closing it must be tried again later.
 fn closed(result: io::Result<()>) -> io::Result<bool> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -144,13 +145,13 @@ struct Exchange<'a> {
     prelude: Prelude,
     /// When the begin mark was seen: the call's time counts from here.
     began: Option<Instant>,
-    /// When the call was begun.
+    /// When the call started.
     opened: Instant,
     /// When a byte was last sent or received.
     moved: Instant,
     /// Bytes that were received before the begin mark, and with it.
     greeting: u64,
-    /// Why and since when the script is being ended.
+    /// Why the script is being ended, and since when.
     stopping: Option<(Instant, Error)>,
     input_open: bool,
     body_sent: u64,
@@ -184,7 +185,7 @@ impl<'a> Exchange<'a> {
         };
         Self {
             call,
-            // A terminal has one stream; what is behind the end mark of stdout is stderr.
+            // A terminal has one stream: the text after stdout's end mark is stderr.
             open: [true, !opening.pty],
             opening,
             peer,
@@ -217,7 +218,7 @@ impl<'a> Exchange<'a> {
             return Ok(false);
         }
         let Ok(n) = or_zero(pipe.write(&self.outgoing[self.offset..])) else {
-            // A script that has ended takes no input. Whether it did, or the connection broke, shows when reading.
+            // A script that has ended accepts no input. The next read shows whether the script ended or the connection broke.
             self.input_open = false;
             return Ok(false);
         };
@@ -230,7 +231,7 @@ impl<'a> Exchange<'a> {
             self.offset = 0;
             if self.prelude == Prelude::Sending {
                 self.prelude = Prelude::Sent;
-                // It is not sent again, and with hundreds of calls at once it would be felt in memory.
+                // It is not sent again, and with hundreds of concurrent calls it would cost noticeable memory.
                 self.outgoing = Vec::new();
                 self.call.files = Vec::new();
             }
@@ -245,7 +246,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Puts the next bytes into `outgoing`; false when there are none now.
+    /// Puts the next bytes into `outgoing`; false if no bytes are ready.
     fn refill(&mut self, pipe: &mut dyn Pipe) -> Result<bool, Failure> {
         if self.stopping.is_some() {
             self.input_open = !closed(pipe.close_input()).map_err(|error| self.broken(&error))?;
@@ -271,7 +272,7 @@ impl<'a> Exchange<'a> {
         Ok(!self.outgoing.is_empty())
     }
 
-    /// On a terminal, input before sudo asks for it would be thrown away: waits for the prompt and for the shell.
+    /// On a terminal, input that arrives before sudo's prompt is discarded: waits for the prompt and for the shell.
     fn answer_terminal(&mut self) -> Result<bool, Failure> {
         let seen = self.out.preamble();
         if find(seen, self.opening.ready().as_bytes()).is_some() {
@@ -291,13 +292,13 @@ impl<'a> Exchange<'a> {
         Ok(true)
     }
 
-    /// Whether the lines that were received have been handed out.
+    /// Whether the received lines have been passed on.
     fn is_delivered(&mut self) -> bool {
         if self.call.side.is_delivered() {
             return true;
         }
         if self.stopping.is_some() {
-            // The end of the script is read to the end of its streams, whoever receives.
+            // A script that is being ended is read to the end of its streams, even if the receiver of lines stays busy.
             self.call.side = Side::Quiet;
         }
         self.stopping.is_some()
@@ -370,7 +371,7 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Starts to end the script when it must, and gives up when that takes too long.
+    /// Starts to end the script if it was cancelled or exceeds its time limit, and gives up if it does not end.
     fn check_limits(&mut self) -> Result<(), Failure> {
         if let Some((since, _)) = &self.stopping {
             let hung_up = self.opening.pty && !self.input_open;
@@ -396,7 +397,7 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Both streams are at their ends and the script has not said how it ended.
+    /// Both streams are at their ends without an end mark from the script.
     fn ended_early(&mut self) -> Failure {
         let said = [self.out.preamble(), self.err.preamble()].concat();
         let failed = self.opening.failed();
@@ -424,7 +425,7 @@ impl<'a> Exchange<'a> {
         Failure::Final(Error::Sudo { host: self.peer.host.clone(), user: self.peer.user.clone(), reason })
     }
 
-    /// The connection is of no more use.
+    /// The error for a connection that can no longer be used.
     fn broken(&mut self, error: &io::Error) -> Failure {
         if let Some((_, error)) = self.stopping.take() {
             return Failure::Final(error);

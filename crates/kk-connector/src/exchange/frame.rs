@@ -1,17 +1,17 @@
-//! Cuts a script's output out of a stream: what a login shell printed before, and anything after, is dropped.
+//! Extracts a script's output from a stream: the output of the login shell before it, and everything after it, is dropped.
 //!
-//! The bootstrap prints a line with a random word before and after the script's output. A frame looks for both,
-//! hands out lines as they come and keeps the end of the content.
+//! The bootstrap prints a line with a random word before and after the script's output. A frame looks for both lines, passes on
+//! lines as they arrive and keeps the end of the content.
 
 use memchr::memmem;
 
 use super::KEEP;
 
-/// Most of the text before the begin mark that is kept, for error messages.
+/// How much of the text before the begin mark is kept for error messages.
 const PREAMBLE: usize = 64 << 10;
-/// A line longer than this is handed out in pieces. It is also the most that is kept of the whole output.
+/// A longer line is passed on in pieces. This is also the most that is kept of the whole output.
 pub(super) const LONGEST_LINE: usize = KEEP;
-/// Most of what may follow the end mark on its line: an exit code.
+/// Most bytes that may follow the end mark on its line: an exit code.
 const LONGEST_CODE: usize = 64;
 
 /// One framed stream.
@@ -19,7 +19,7 @@ pub(crate) struct Frame {
     begin: Vec<u8>,
     end: Vec<u8>,
     state: State,
-    /// Received, and not yet known to be content.
+    /// Received bytes that are not known to be content yet.
     held: Vec<u8>,
     content: Vec<u8>,
     keep: usize,
@@ -50,7 +50,7 @@ impl Frame {
         }
     }
 
-    /// Takes what was read; gives finished lines to `heard` and returns what lies behind the end mark.
+    /// Takes received bytes; passes finished lines to `heard` and returns the bytes after the end mark.
     pub(crate) fn push(&mut self, data: &[u8], heard: &mut dyn FnMut(&[u8])) -> Vec<u8> {
         self.held.extend_from_slice(data);
         if self.state == State::Before {
@@ -114,22 +114,22 @@ impl Frame {
         self.state != State::Before
     }
 
-    /// The script's exit code, when the end mark was seen.
+    /// The script's exit code, once the end mark was seen.
     pub(crate) fn code(&self) -> Option<i32> {
         if let State::After(code) = self.state { Some(code) } else { None }
     }
 
-    /// What came before the begin mark (while it has not been seen).
+    /// The text before the begin mark (until the begin mark is seen).
     pub(crate) fn preamble(&self) -> &[u8] {
         if self.state == State::Before { &self.held } else { &[] }
     }
 
-    /// All bytes of content, kept or not.
+    /// The number of all bytes of content, kept or not.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// How many bytes of content were not kept. To be asked when the end mark was seen.
+    /// The number of bytes of content that were not kept. Valid once the end mark was seen.
     pub(crate) fn dropped(&self) -> u64 {
         self.received.saturating_sub(self.content.len() as u64)
     }
@@ -140,12 +140,12 @@ impl Frame {
     }
 }
 
-/// Where `needle` begins in `hay`.
+/// The position of `needle` in `hay`.
 pub(crate) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     memmem::find(hay, needle)
 }
 
-/// The length of the longest end of `hay` that `mark` begins with: it may be the first part of the mark.
+/// The length of the longest suffix of `hay` that is a prefix of `mark`: it may be the first part of the mark.
 fn overlap(hay: &[u8], mark: &[u8]) -> usize {
     (1..mark.len().min(hay.len() + 1)).rev().find(|&n| hay.ends_with(&mark[..n])).unwrap_or(0)
 }

@@ -1,14 +1,14 @@
-//! Lines of a script's output on their way to a receiver that may be slower than the host.
+//! Passes lines of a script's output to a receiver that may be slower than the host.
 
 use std::collections::VecDeque;
 
 use tokio::sync::mpsc::{Sender, error::TrySendError};
 
-/// Most bytes of lines in the channel: a host may send longer lines than an ordinary one, and there may be a thousand hosts.
+/// Most bytes of lines in the channel: a host may send very long lines, and there may be a thousand hosts.
 const IN_CHANNEL: usize = 8 << 20;
 
-/// Hands lines to a bounded channel. Lines for which it has no room wait here, and no output is read meanwhile: what waits is
-/// at most what was received at once. A line larger than [`IN_CHANNEL`] is in the channel alone.
+/// Passes lines to a bounded channel. Lines that do not fit wait here, and no output is read meanwhile. So at most one read's
+/// output waits. A line larger than [`IN_CHANNEL`] is alone in the channel.
 pub(crate) struct Lines {
     receiver: Sender<String>,
     waiting: VecDeque<String>,
@@ -27,7 +27,7 @@ impl Lines {
         self.deliver();
     }
 
-    /// Hands out what waits; true when nothing is left.
+    /// Passes on the waiting lines; true if none is left.
     pub(super) fn deliver(&mut self) -> bool {
         self.forget_received();
         while let Some(line) = self.waiting.pop_front() {
@@ -52,7 +52,7 @@ impl Lines {
         true
     }
 
-    /// What is no longer in the channel was received.
+    /// Lines that are no longer in the channel were received.
     fn forget_received(&mut self) {
         let in_channel = self.receiver.max_capacity() - self.receiver.capacity();
         for size in self.sent.drain(..self.sent.len().saturating_sub(in_channel)) {
@@ -81,7 +81,7 @@ mod tests {
         }
         assert_eq!(taken + receiver.len(), 20);
         while receiver.try_recv().is_ok() {}
-        // A line may be larger than all that may wait: bytes that are no UTF-8 become three.
+        // A line may be larger than the limit for all lines: each byte that is not UTF-8 becomes three bytes.
         lines.push(&vec![0xff; 4 << 20]);
         lines.push(b"next");
         assert!(!lines.deliver());

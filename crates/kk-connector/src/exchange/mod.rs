@@ -1,8 +1,8 @@
-//! One conversation with a host's shell: the part that SSH and this machine have in common.
+//! One conversation with a host's shell: the code that SSH and the local connection share.
 //!
-//! A [`Call`] says what to run. [`opening`] turns it into a short command line and the bytes that go to its
-//! standard input, [`drive`] moves bytes over a [`Pipe`] until the script has ended, and [`frame`] cuts the
-//! script's output out of whatever else a login shell prints. A call is owned by the thread that drives it.
+//! A [`Call`] specifies what to run. [`opening`] turns it into a short command line and the bytes for its standard input.
+//! [`drive`] moves bytes over a [`Pipe`] until the script has ended. [`frame`] extracts the script's output from the other output
+//! of a login shell. A call is owned by the thread that drives it.
 
 mod body;
 mod download;
@@ -34,39 +34,39 @@ use crate::{
     stats::Counters,
 };
 
-/// Which of a script's streams is meant.
+/// One of a script's output streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Out,
     Err,
 }
 
-/// The three standard streams of a command on a host, none of which ever blocks.
+/// The three standard streams of a command on a host. No operation blocks, except `wait`.
 pub(crate) trait Pipe {
-    /// Reads what is there: `WouldBlock` for nothing yet, 0 for the end.
+    /// Reads the available bytes: `WouldBlock` for nothing yet, 0 for the end.
     fn read(&mut self, stream: Stream, buf: &mut [u8]) -> io::Result<usize>;
     /// Sends some of `data`; after `WouldBlock` the same data must be offered again.
     fn write(&mut self, data: &[u8]) -> io::Result<usize>;
-    /// Whether part of a packet is out, so that the next write must finish it.
+    /// Whether a packet is partly sent, so that the next write must finish it.
     fn mid_packet(&self) -> bool;
     /// Ends the command's input. On a terminal: hangs up.
     fn close_input(&mut self) -> io::Result<()>;
-    /// Sleeps until something may move, at most `timeout`.
+    /// Sleeps until a stream may be ready, at most `timeout`.
     fn wait(&mut self, timeout: Duration, sending: bool) -> io::Result<()>;
 }
 
-/// What a script's live output, or its input, is connected with.
+/// The other end of a script's live output, or of its input.
 pub(crate) enum Side {
-    /// Nothing: the output is looked at when all is over.
+    /// None: the output is read when the script has ended.
     Quiet,
-    /// Each line goes to a receiver.
+    /// Each line is passed to a receiver.
     Lines(Lines),
     /// The script receives files.
     Body(Body),
 }
 
 impl Side {
-    /// Takes a line of the script's standard output.
+    /// Handles a line of the script's standard output.
     fn take_line(&mut self, line: &[u8]) {
         match self {
             Self::Quiet => {}
@@ -75,7 +75,7 @@ impl Side {
         }
     }
 
-    /// Whether all lines have been handed out, so that more output can be read.
+    /// Whether all lines have been passed on, so that more output can be read.
     fn is_delivered(&mut self) -> bool {
         match self {
             Self::Lines(lines) => lines.deliver(),
@@ -102,7 +102,7 @@ impl Call {
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) code: i32,
@@ -110,9 +110,9 @@ pub(crate) struct Reply {
     pub(crate) stderr: Vec<u8>,
     /// Bytes of standard output that were not kept.
     pub(crate) dropped: u64,
-    /// Bytes of file content that travelled.
+    /// Bytes of file content that were sent.
     pub(crate) body_sent: u64,
-    /// Bytes that both streams carried.
+    /// Bytes received on both streams.
     pub(crate) received: u64,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct Peer {
     pub(crate) user: String,
 }
 
-/// Something that can carry out a [`Call`]: that makes it a [`Connection`].
+/// Can carry out a [`Call`]; this makes it a [`Connection`].
 #[async_trait]
 pub(crate) trait Caller: Send + Sync {
     fn peer(&self) -> &Peer;
@@ -133,7 +133,7 @@ pub(crate) trait Caller: Send + Sync {
     fn learnt(&self) -> Vec<LearntKey> {
         Vec::new()
     }
-    /// Ends the sessions that have nothing to do.
+    /// Closes the idle sessions.
     fn close_idle(&self);
 }
 
@@ -168,7 +168,7 @@ impl<T: Caller> Connection for T {
     }
 }
 
-/// The last lines of a text, none of them endless, for an error message.
+/// The last lines of a text, each of limited length, for an error message.
 pub(crate) fn last_lines(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

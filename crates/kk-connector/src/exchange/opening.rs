@@ -1,8 +1,8 @@
-//! How a call begins: the command line for the host's shell, and the bytes for its standard input.
+//! The start of a call: the command line for the host's shell, and the bytes for its standard input.
 //!
-//! The command line holds nothing of the user's and no secret. It reads the bootstrap (`bootstrap.sh`) from its
-//! input, and that reads a tar stream with the script and its files. An input that ends too early runs nothing: the
-//! bootstrap is one compound command, and the script comes last in the tar.
+//! The command line contains no input of the user and no secret. It reads the bootstrap (`bootstrap.sh`) from its input, and the
+//! bootstrap reads a tar stream with the script and its files. If the input ends too early, nothing runs: the bootstrap is one
+//! compound command, and the script is the last file in the tar.
 
 use kk_config::Secret;
 
@@ -11,24 +11,24 @@ use crate::{Error, Payload, nonce, quote};
 
 const BOOTSTRAP: &str = include_str!("bootstrap.sh");
 
-/// Everything that is known before the first byte travels.
+/// All parts of a call that are known before the first byte is sent.
 pub(crate) struct Opening {
     /// For `ssh host COMMAND` or `sh -c COMMAND`; any usual login shell understands it (csh and fish too).
     pub(crate) command: String,
     /// The random word of this call.
     pub(crate) nonce: String,
-    /// Whether sudo insists on a terminal.
+    /// Whether sudo requires a terminal.
     pub(crate) pty: bool,
-    /// Whether root is reached by sudo, which may refuse.
+    /// Whether the user becomes root by sudo, which may refuse.
     pub(crate) sudo: bool,
     /// For sudo, on its standard input.
     pub(crate) password: Option<Secret>,
-    /// What the command reads first: bootstrap and tar.
+    /// The first input of the command: bootstrap and tar.
     pub(crate) prelude: Vec<u8>,
 }
 
 impl Opening {
-    /// Plans a call. `lost` are the random words of calls that may still run on the host.
+    /// Prepares a call. `lost` are the random words of calls that may still run on the host.
     pub(crate) fn new(root: &Root, call: &Call, lost: &[String]) -> Result<Self, Error> {
         let nonce = nonce();
         let tar = pack(call)?;
@@ -41,9 +41,9 @@ impl Opening {
             lost.join(" ")
         );
 
-        // The first loop makes the input safe against a password that sudo did not ask for. The second reads the
-        // bootstrap as only the shell itself surely does: not a byte too far. What `echo` would change, a backslash,
-        // is not in it.
+        // The first loop skips a password that sudo did not ask for. The second loop reads the bootstrap with `read`, the only
+        // reader that certainly consumes no byte after the last line. The bootstrap contains no backslash, which `echo` would
+        // change.
         let ready = if pty { format!("stty raw -echo; echo kk-{nonce}-ready; ") } else { String::new() };
         let inner = format!(
             "{ready}while read -r l; do [ \"$l\" = kk-{nonce} ] && break; done; \
@@ -72,22 +72,22 @@ impl Opening {
         Ok(Self { command, nonce, pty, sudo: !matches!(root, Root::Already), password, prelude })
     }
 
-    /// What sudo prints on a terminal when it wants the password.
+    /// sudo's prompt for the password on a terminal.
     pub(crate) fn prompt(&self) -> String {
         prompt(&self.nonce)
     }
 
-    /// What the shell prints on a terminal when it has been made transparent.
+    /// The line that the shell prints on a terminal once the terminal is transparent.
     pub(crate) fn ready(&self) -> String {
         format!("kk-{}-ready\n", self.nonce)
     }
 
-    /// What the bootstrap prints before the name of a program that is not installed.
+    /// The text that the bootstrap prints before the name of a missing binary.
     pub(crate) fn missing(&self) -> String {
         format!("kk-{}-missing ", self.nonce)
     }
 
-    /// What the bootstrap prints when the host cannot take the script.
+    /// The text that the bootstrap prints if the host cannot store the script.
     pub(crate) fn failed(&self) -> String {
         format!("kk-{}-failed", self.nonce)
     }

@@ -1,4 +1,4 @@
-//! Becoming root: finds out once per host how the user who logs in gets there.
+//! Finds out once per host how the login user becomes root.
 
 use kk_config::Secret;
 
@@ -10,7 +10,7 @@ use crate::{Error, nonce};
 pub(crate) enum Root {
     /// The user is root.
     Already,
-    /// By sudo; without a password when there is none.
+    /// By sudo; without a password if none is set.
     Sudo {
         password: Option<Secret>,
         /// sudo is set to `requiretty`.
@@ -18,7 +18,7 @@ pub(crate) enum Root {
     },
 }
 
-/// What a command said that was run as it is, without the bootstrap.
+/// Output of a command that was run without the bootstrap.
 pub(crate) struct Plain {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
@@ -27,7 +27,7 @@ pub(crate) struct Plain {
 /// Runs a command line with the given standard input.
 type Exec<'a> = dyn FnMut(&str, &[u8]) -> Result<Plain, Failure> + 'a;
 
-/// Asks the host.
+/// Probes the host.
 pub(crate) fn find_root(
     exec: &mut Exec<'_>,
     peer: &Peer,
@@ -51,14 +51,14 @@ pub(crate) fn find_root(
         ("0", _, _) => Ok(Root::Already),
         (_, "0", _) => Ok(Root::Sudo { password: None, pty: false }),
         (_, "127", _) => Err(refused(peer, "sudo is not installed".into())),
-        // A wrong password shows itself at the first call: sudo asks a second time on the terminal.
+        // A wrong password shows only at the first call: sudo then asks a second time on the terminal.
         (_, _, password) if pty => Ok(Root::Sudo { password: password.cloned(), pty }),
         (_, _, None) => Err(refused(peer, format!("{complaint}; no password is given"))),
         (_, _, Some(password)) => try_password(exec, peer, password),
     }
 }
 
-/// Tries the password alone, so that a wrong one costs one attempt and sudo cannot read further.
+/// Tries the password on its own, so that a wrong password costs one attempt and sudo cannot read other input as a second one.
 fn try_password(exec: &mut Exec<'_>, peer: &Peer, password: &Secret) -> Result<Root, Failure> {
     let mark = format!("kk-{}", nonce());
     let line = format!("{}\n", password.expose());

@@ -1,4 +1,4 @@
-//! `Connection::run` on anything that can carry out a call.
+//! Implements `Connection::run` for every [`Caller`].
 
 use super::{Call, Caller, Lines, Side};
 use crate::{Command, Error, Output};

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::local::ChildPipe;
 
-/// Knows one password, asks three times as the real one does, and writes down its arguments.
+/// Knows one password, asks three times like the real sudo, and records its arguments.
 const SUDO: &str = r#"#!/bin/sh
 echo "$@" >>"$(dirname "$0")/arguments"
 ask=yes
@@ -33,10 +33,10 @@ exec "$@"
 fn stub() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("sudo.text"), SUDO).unwrap();
-    // So that the tests see a user other than root.
+    // Makes the user look like a user other than root.
     fs::write(dir.path().join("id.text"), "#!/bin/sh\necho 1000\n").unwrap();
-    // Another process writes what is run: a file that this one has open, if only in a child that another test is about to
-    // start, cannot be run (execve(2), ETXTBSY).
+    // Another process writes the executables. If this process has a file open, even only in a child that another test is about to
+    // start, the file cannot be run (execve(2), ETXTBSY).
     let copy = "for name in sudo id; do cp $name.text $name; chmod 755 $name; done";
     let copied = std::process::Command::new("sh").args(["-ec", copy]).current_dir(dir.path()).status();
     assert!(copied.unwrap().success());
@@ -140,7 +140,7 @@ fn a_password_that_changed_meanwhile_ends_in_an_error_not_in_a_wait() {
 fn a_host_that_cannot_take_the_script_is_not_a_lost_connection() {
     let mut call = call("echo in");
     let mut opening = Opening::new(&Root::Already, &call, &[]).unwrap();
-    // Damage the tar stream: what a host without tar, or with a full disk, makes of it.
+    // Damage the tar stream: a host without tar, or with a full disk, fails in the same way.
     let tar = opening.prelude.len() - 2048;
     opening.prelude[tar..].fill(b'x');
     let mut pipe = ChildPipe::start(&opening.command, &mut None).unwrap();
@@ -249,7 +249,7 @@ fn a_call_that_was_cancelled_before_does_not_begin() {
     assert!(!ran.exists());
 }
 
-/// What a connection that breaks at any byte leaves to the host's shell.
+/// A connection may break at any byte. The host's shell then gets only the bytes before it.
 #[test]
 fn a_beginning_that_is_cut_short_runs_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -257,7 +257,7 @@ fn a_beginning_that_is_cut_short_runs_nothing() {
     let mut call = call(&format!(": >{}", ran.display()));
     call.files = vec![Payload { name: "x".into(), content: Arc::new([b'x'; 700]) }];
     let Opening { command, prelude, .. } = Opening::new(&Root::Already, &call, &[]).unwrap();
-    // Behind the script there is only the mark of a tar's end, two empty blocks.
+    // After the script only the end mark of the tar follows: two empty blocks.
     let script_ends = prelude.len() - 1024;
     for cut in (0..script_ends).step_by(61).chain((script_ends - 2048..script_ends).step_by(32)) {
         let mut shell = std::process::Command::new("sh")
@@ -267,7 +267,7 @@ fn a_beginning_that_is_cut_short_runs_nothing() {
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // It may end before it has read all.
+        // The shell may end before it has read everything.
         let _ = std::io::Write::write_all(shell.stdin.as_mut().unwrap(), &prelude[..cut]);
         shell.wait().unwrap();
         assert!(!ran.exists(), "after {cut} of {} bytes", prelude.len());

@@ -1,7 +1,7 @@
-//! `Connection::upload` on anything that can carry out a call: one stream for all files.
+//! Implements `Connection::upload` for every [`Caller`]: one stream for all files.
 //!
-//! The host asks for each file that it does not have yet. A file is written beside its target, hashed, and renamed
-//! when the hash is right (`upload.sh`), so the first files can be used while the last ones travel.
+//! The host requests each file that it does not have yet. A file is written next to its target, hashed, and renamed if the hash
+//! is right (`upload.sh`), so the first files can be used while the last ones are sent.
 
 use std::fmt::Write as _;
 
@@ -37,7 +37,7 @@ pub(crate) async fn upload(caller: &dyn Caller, upload: Upload) -> Result<Upload
     Err(failed(at.map_or("files", |file| &file.target), last_lines(&reply.stderr)))
 }
 
-/// What the script finds in its directory: the list of the files, and the hooks with theirs.
+/// The files in the script's directory: the list of the uploaded files, and the hooks with their files.
 fn small_files(files: &[UploadFile], body: &Body, hooks: UploadHooks) -> Vec<Payload> {
     let mut manifest = String::new();
     for (index, file) in files.iter().enumerate() {
@@ -54,7 +54,7 @@ fn small_files(files: &[UploadFile], body: &Body, hooks: UploadHooks) -> Vec<Pay
     payloads
 }
 
-/// What is wrong with a file's target or sum, which come from a catalogue that may be the user's own.
+/// The error in a file's target or checksum, if there is one. Both are from a catalogue that the user may have written.
 fn flaw(file: &UploadFile) -> Option<&'static str> {
     let target = &file.target;
     let Some(relative) = target.strip_prefix('/') else { return Some("the path is not absolute") };
@@ -84,8 +84,8 @@ mod tests {
 
     use super::*;
 
-    /// Two files for the script on this machine, with what stands for `head` there: how many it asks for before it has
-    /// got a byte. Each is sent when it is asked for.
+    /// Runs the upload script on this machine with two files and, optionally, a replacement for `head`. Returns how many files
+    /// the script requests before it has received a byte. Each file is sent when it is requested.
     fn asked_for_at_first(head: Option<&str>) -> usize {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
@@ -119,7 +119,7 @@ mod tests {
         });
         let next = |limit| lines.recv_timeout(limit);
         let mut wanted = vec![next(Duration::from_mins(1)).unwrap()];
-        // Whoever asks for all does so in one go; this is only how long an early question is waited for.
+        // A script that requests all files does so at once; the limit is only how long to wait for an early request.
         while let Ok(line) = next(Duration::from_millis(if head.is_some() { 300 } else { 20_000 })) {
             wanted.push(line);
             if wanted.len() == contents.len() {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn all_files_are_asked_for_at_once_unless_head_reads_too_far() {
         assert_eq!(asked_for_at_first(None), 2);
-        // It takes all that is there, as programs with buffers do.
+        // It reads all available bytes, as tools with buffers do.
         let greedy = "#!/bin/sh\ndd bs=65536 count=1 2>/dev/null | /usr/bin/head -c \"$2\"\n";
         assert_eq!(asked_for_at_first(Some(greedy)), 1);
     }

@@ -1,8 +1,8 @@
-# Receives files on standard input. The list `manifest` has two lines a file: "size sha256 mode" and its path. Says
-# "want N" for each that is not there yet: for all of them at once, so that a file travels while the one before it is put
-# in place. Where head reads further than it is told, as busybox's does, each is asked for when it can be read, so that
-# nothing of the next one is there to be read. Before and after it run the scripts `before` and `after`, and this shell reads
-# `lock` before both, where there are such; that may define what is done `at_end`. Needs the variable kk, 16 random letters.
+# Receives files on standard input. The list `manifest` has two lines per file: "size sha256 mode" and its path. Prints "want N"
+# for each file that is missing. All requests are sent at once, so that a file is transferred while the previous one is put in
+# place. If head reads beyond its limit, as busybox's does, each file is requested only when it can be read, so that head finds no
+# bytes of the next file. The scripts `before` and `after` run before and after the transfer, if they exist. Before both, this
+# shell sources `lock`, if it exists; `lock` may define the function `at_end`. Needs the variable kk, 16 random letters.
 # shellcheck disable=SC2154
 tmp='' now='' watch=''
 at_end() { :; }
@@ -15,8 +15,8 @@ fail() {
   exit 1
 }
 
-# While a hook runs, nothing is sent and nothing else reads standard input: its end says that the caller or its connection
-# is gone, and this process group must not go on. A read of the shell's own takes nothing with it when it is ended.
+# While a hook runs, no file is sent and no other process reads standard input. Its end means that the caller or its connection is
+# gone, so this process group must end. A builtin `read` that is killed has consumed no input.
 exec 3<&0
 watch() {
   {
@@ -33,13 +33,13 @@ watch() {
   watch=$!
 }
 
-# SIGTERM may come while the process is still new and has the traps of this one.
+# SIGTERM may arrive while the process is still new and has the traps of this one.
 unwatch() {
   kill -s KILL "$watch"
   wait "$watch" 2>/dev/null || :
 }
 
-# What a hook prints is for people: standard output is for the caller. What it starts, and stays, does not keep the lock.
+# Output of a hook is for people: standard output is for the caller. A process that a hook leaves running does not keep the lock.
 hook() {
   [ -e "$1" ] || return 0
   watch
@@ -47,8 +47,8 @@ hook() {
   unwatch
 }
 
-# Hashes standard input. openssl is four times as fast as sha256sum where the processor helps; the sum of nothing
-# shows that it works.
+# Hashes standard input. openssl is four times as fast as sha256sum if the processor supports it; the checksum of empty input
+# shows that openssl works.
 case $(openssl dgst -sha256 -r </dev/null 2>/dev/null) in
   e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855*) hash() { openssl dgst -sha256 -r; } ;;
   *) hash() { sha256sum; } ;;
@@ -64,14 +64,14 @@ there() {
 receive() {
   dir=${target%/*} name=${target##*/}
   mkdir -p -- "$dir/" || fail 'the directory cannot be made'
-  # What a power cut left of an earlier attempt.
+  # Leftover of an earlier attempt that a power cut ended.
   rm -f -- "$dir"/.kk-????????????????-"$name"
   tmp=$dir/.kk-$kk-$name
   [ "$exact" = b ] || echo "want $now"
   (umask 077 && head -c "$size" >"$tmp")
   have=$(stat -c %s -- "$tmp") || fail 'the file cannot be made'
   [ "$have" = "$size" ] || fail "only $have of $size bytes could be written"
-  # Read again, from memory: cheaper than a pipe to a second program while it arrives.
+  # Read again, from memory: this is cheaper than a pipe to a second process during the transfer.
   got=$(hash <"$tmp")
   [ "${got%% *}" = "$sum" ] || fail "its SHA-256 is ${got%% *}, not $sum"
   chmod "$mode" -- "$tmp" && mv -fT -- "$tmp" "$target" || fail 'it cannot be put in place'

@@ -1,4 +1,4 @@
-//! Logging in: key, password, keyboard-interactive, agent, default keys, in this order.
+//! Logs in with a key, a password, keyboard-interactive, the agent or a default key, in this order.
 
 use std::{
     os::fd::OwnedFd,
@@ -20,20 +20,20 @@ use super::{
 };
 use crate::{Error, poll::poll_all};
 
-/// libssh2's `LIBSSH2_ERROR_AUTHENTICATION_FAILED` and `LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED`: the host said no.
+/// libssh2's `LIBSSH2_ERROR_AUTHENTICATION_FAILED` and `LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED`: the host refused.
 const REFUSED: [i32; 2] = [-18, -19];
 /// libssh2's errors of the socket: `SOCKET_SEND`, `TIMEOUT`, `SOCKET_DISCONNECT`, `SOCKET_TIMEOUT`, `SOCKET_RECV`.
 const BROKEN: [i32; 5] = [-7, -9, -13, -30, -43];
 
-/// The one of [`BROKEN`] by which libssh2 reports that the host ended the connection.
+/// The code among [`BROKEN`] by which libssh2 reports that the host ended the connection.
 const DISCONNECTED: [i32; 1] = [-13];
-/// The one of [`REFUSED`] by which libssh2 also reports that the host hung up.
+/// The code among [`REFUSED`] by which libssh2 also reports that the host ended the connection.
 const UNVERIFIED: [i32; 1] = [-19];
-/// The method by which servers ask for a password in words of their own.
+/// The method with which servers ask for a password by a prompt of their own.
 const KEYBOARD: &str = "keyboard-interactive";
-/// How much of the list of methods of a host is shown, in characters.
+/// How much of a host's list of methods is shown, in characters.
 const METHODS: usize = 200;
-/// How long a host that hangs up takes from saying so to doing it.
+/// How long a host takes to close the connection after it announced this.
 const HANGING_UP: Duration = Duration::from_secs(1);
 /// How long the agent may take: it may ask its owner for consent.
 const AGENT: Duration = Duration::from_mins(1);
@@ -41,7 +41,7 @@ const AGENT: Duration = Duration::from_mins(1);
 /// OpenSSH's default keys, in its order without the rare ones.
 const DEFAULT_KEYS: [&str; 3] = ["id_ed25519", "id_ecdsa", "id_rsa"];
 
-/// Tries what the configuration has until the host accepts it.
+/// Tries the configured credentials until the host accepts one of them.
 pub(super) fn log_in(session: &SshSession, config: &SshConfig) -> Result<(), Error> {
     let (session, socket) = (&session.session, session.socket());
     let offered = match session.auth_methods(&config.user) {
@@ -68,11 +68,11 @@ struct Attempt<'a> {
     session: &'a Session,
     socket: Arc<OwnedFd>,
     config: &'a SshConfig,
-    /// The methods that the host takes, separated by commas.
+    /// The methods that the host accepts, separated by commas.
     offered: &'a str,
-    /// What was tried, with its result.
+    /// The attempts and their results.
     tried: Vec<String>,
-    /// The host ended the connection after a try.
+    /// The host ended the connection after an attempt.
     hung_up: bool,
 }
 
@@ -101,7 +101,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// As `password`, and as an answer to the questions of `keyboard-interactive`.
+    /// Tries the password by the method `password`, and as an answer to the questions of `keyboard-interactive`.
     fn password(&mut self, password: &Secret) -> Result<bool, Error> {
         let (plain, keyboard) = (self.offers("password"), self.offers(KEYBOARD));
         if !plain && !keyboard {
@@ -129,12 +129,12 @@ impl Attempt<'_> {
         if !self.offers("publickey") {
             return Ok(self.not_allowed("agent"));
         }
-        // On a thread of its own, because the library waits for an agent for ever.
+        // On a separate thread, because the library waits for an agent without a limit.
         let (session, user) = (self.session.clone(), self.config.user.clone());
         let (sender, answer) = mpsc::channel();
         let socket = Arc::clone(&self.socket);
         let asked = thread::Builder::new().name("agent".into()).spawn(move || {
-            // The receiver is gone when it took too long.
+            // The receiver is gone if the agent took too long.
             drop(sender.send(ask_agent(&session, &socket, &user, &path)));
         });
         if let Err(error) = asked {
@@ -143,7 +143,7 @@ impl Attempt<'_> {
         }
         let Ok(answer) = answer.recv_timeout(AGENT) else {
             self.tried.push(format!("agent: no answer within {} s", AGENT.as_secs()));
-            // The thread holds the session, so nothing else can be tried.
+            // The thread holds the session, so no other method can be tried.
             return Err(self.failed());
         };
         match answer {
@@ -190,7 +190,7 @@ impl Attempt<'_> {
                 ));
                 Err(self.failed())
             }
-            // A password is not tried again on another connection: accounts are locked after few tries.
+            // A password is not tried again on another connection: accounts are locked after a few failed attempts.
             Err(error) if sent_password && is_one_of(&error, &BROKEN) => {
                 self.tried.push(format!("{what}: {}", words(self.config, &error)));
                 Err(self.failed())
@@ -220,13 +220,13 @@ impl Attempt<'_> {
     }
 }
 
-/// Whether an error of a key log-in is the host's or the network's, as opposed to one of the key.
+/// Whether an error of a log-in with a key is the host's or the network's, as opposed to an error of the key.
 fn expected(error: &ssh2::Error) -> bool {
     is_one_of(error, &REFUSED) || is_one_of(error, &BROKEN)
 }
 
-/// Offers the agent's keys, up to the first that the host accepts or that the connection does not survive. Returns the
-/// name of each, with its result.
+/// Offers the agent's keys until the host accepts one or the connection ends. Returns the name of each offered key, with its
+/// result.
 fn ask_agent(
     session: &Session,
     socket: &OwnedFd,
@@ -261,7 +261,7 @@ fn hung_up(error: &ssh2::Error, socket: &OwnedFd) -> bool {
 /// The result of offering a key.
 type AskedKey = Result<(), ssh2::Error>;
 
-/// Types the password at every question whose answer is not shown.
+/// Answers each question whose answer is not echoed with the password.
 struct Typist<'a>(&'a Secret);
 
 impl KeyboardInteractivePrompt for Typist<'_> {
@@ -281,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// What is made of an error with this code of libssh2 after this try.
+    /// The error and the recorded attempt for this code of libssh2 after this attempt.
     fn judged(what: &str, code: i32) -> (Error, String) {
         let (near, _far) = UnixStream::pair().unwrap();
         let (session, config) = (Session::new().unwrap(), SshConfig::new("n1", "192.0.2.1", "root"));

@@ -1,4 +1,4 @@
-//! A way through another host: one session on the bastion for each session behind it.
+//! Connects through another host: one session on the bastion for each session behind it.
 //!
 //! libssh2 wants a socket, so the session behind the bastion talks to one end of a socket pair. A thread owns the
 //! other end and the bastion's session, and moves bytes between them until either side ends.
@@ -22,7 +22,7 @@ use crate::{Error, poll::poll_all};
 
 /// Time without traffic before a keep-alive.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Moved at once: what one packet of SSH holds.
+/// Bytes moved at once: the content of one SSH packet.
 const PIECE: usize = 32 << 10;
 
 /// Opens a stream to `target` through a session on the bastion.
@@ -48,7 +48,7 @@ pub(super) fn tunnel(
     };
     thread::Builder::new()
         .name(format!("bastion for {}", target.name))
-        // Whatever ends it closes the stream, and the session behind it reports that.
+        // When the thread ends, it closes the stream, and the session behind the stream reports that.
         .spawn(move || pump.work())
         .map_err(|error| unreachable(target, &error.to_string()))?;
     Ok(near)
@@ -58,11 +58,11 @@ struct Pump {
     session: SshSession,
     channel: Channel,
     stream: UnixStream,
-    /// From the bastion to us.
+    /// From the bastion to the control machine.
     inward: Buffer,
-    /// From us to the bastion.
+    /// From the control machine to the bastion.
     outward: Buffer,
-    /// Nothing came or went for [`KEEPALIVE`].
+    /// No traffic in either direction for [`KEEPALIVE`].
     quiet: bool,
 }
 
@@ -79,7 +79,7 @@ impl Buffer {
         self.offset == self.bytes.len()
     }
 
-    /// Reads when empty, writes what is there; true when something moved.
+    /// Reads if empty, writes the buffered bytes; true if bytes moved.
     fn advance(&mut self, from: &mut dyn Read, to: &mut dyn Write) -> io::Result<bool> {
         let mut moved = false;
         if self.is_empty() && !self.ended {
@@ -108,7 +108,7 @@ fn or_pending(result: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-/// A channel whose "nothing yet" is not taken for its end.
+/// A channel that distinguishes "nothing yet" from its end.
 struct ChannelReader<'a>(&'a mut Channel);
 
 impl Read for ChannelReader<'_> {
@@ -137,7 +137,7 @@ impl Pump {
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        // In the middle of another packet a keep-alive could never be finished.
+        // A keep-alive in the middle of another packet could never be finished.
         if self.quiet && self.outward.is_empty() {
             self.session.keep_alive()?;
         }
@@ -146,7 +146,7 @@ impl Pump {
         near.set(PollFlags::OUT, !self.inward.is_empty());
         let mut fds = [self.session.poll_fd(self.session.wanted()), PollFd::new(&self.stream, near)];
         self.quiet = !poll_all(&mut fds, KEEPALIVE)?;
-        // Reading would show it too, but nothing is read before the bastion has taken what is there.
+        // A read would show it too, but nothing is read until the bastion has accepted the buffered bytes.
         if fds[1].revents().contains(PollFlags::HUP) && !self.outward.is_empty() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }

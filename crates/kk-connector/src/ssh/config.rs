@@ -1,4 +1,4 @@
-//! What is needed to reach one host.
+//! The settings to reach one host.
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
@@ -11,10 +11,10 @@ use crate::learnt::LearntKeys;
 pub enum HostKeyPolicy {
     /// Only hosts whose key is known.
     Strict,
-    /// The key of a host that is seen for the first time is kept; a changed one is refused.
+    /// The key of a host that is seen for the first time is stored; a changed key is refused.
     #[default]
     AcceptNew,
-    /// Any key, and none is kept.
+    /// Any key; none is stored.
     Off,
 }
 
@@ -41,8 +41,8 @@ impl fmt::Display for HostKeyPolicy {
     }
 }
 
-/// Everything that is needed to reach one host. With neither key, password nor `agent`, the agent (when there
-/// is one) and the user's default keys are tried.
+/// All settings to reach one host. With neither key, password nor `agent`, the agent (if there is one) and the user's default
+/// keys are tried.
 #[derive(Clone, Debug)]
 pub struct SshConfig {
     /// The host's name, for messages.
@@ -53,22 +53,21 @@ pub struct SshConfig {
     pub port: u16,
     /// Login name.
     pub user: String,
-    /// Tried after the key, as `password` and as `keyboard-interactive`.
+    /// Tried after the key, by the methods `password` and `keyboard-interactive`.
     pub password: Option<Secret>,
     /// Tried first. ed25519, ecdsa or rsa.
     pub private_key: Option<PrivateKey>,
     /// For an encrypted private key.
     pub passphrase: Option<Secret>,
-    /// Try the agent too, although there is a key or a password.
+    /// Try the agent, even if there is a key or a password.
     pub agent: bool,
-    /// Where the agent listens: `SSH_AUTH_SOCK`, as a rule.
+    /// The agent's socket: `SSH_AUTH_SOCK`, usually.
     pub agent_socket: Option<PathBuf>,
-    /// For sudo; the password unless given.
+    /// For sudo; the default is `password`.
     pub sudo_password: Option<Secret>,
-    /// Time for connecting, for each step of logging in, and for opening a session.
+    /// Time limit for connecting, for each step of logging in, and for opening a session.
     pub timeout: Duration,
-    /// How long the host may say nothing, also when asked for a sign of life, before the connection is given up. At
-    /// least 6 s.
+    /// How long the host may send nothing, not even an answer to a keep-alive, before the connection is given up. At least 6 s.
     pub silence: Duration,
     /// Sessions that are idle for so long are closed, except the last one.
     pub idle: Duration,
@@ -76,16 +75,17 @@ pub struct SshConfig {
     pub bastion: Option<Box<SshConfig>>,
     /// How host keys are checked.
     pub host_keys: HostKeyPolicy,
-    /// The only key to accept (`ssh-ed25519 AAAA…`), whatever the policy and `known_hosts` say.
+    /// The only key to accept (`ssh-ed25519 AAAA…`), regardless of the policy and `known_hosts`.
     pub host_key: Option<String>,
     /// The file of known host keys, in OpenSSH's format.
     pub known_hosts: PathBuf,
-    /// Gets each key that is learnt; the same for the host and its bastion.
+    /// Receives each key that is learnt; the host and its bastion share it.
     pub learnt: LearntKeys,
 }
 
 impl SshConfig {
-    /// A host with OpenSSH's defaults: port 22, `~/.ssh/known_hosts`, new keys accepted; 30 s, a minute of silence.
+    /// A host with OpenSSH's defaults: port 22, `~/.ssh/known_hosts`, new keys accepted. The timeout is 30 s, `silence` one
+    /// minute.
     pub fn new(name: impl Into<String>, address: impl Into<String>, user: impl Into<String>) -> Self {
         Self {
             name: name.into(),

@@ -19,18 +19,19 @@ use super::{
 };
 use crate::Error;
 
-/// Cheap ciphers first: the CPU of both ends is the limit on a fast network.
+/// Cheap ciphers first: on a fast network, the CPU of both ends is the limit.
 const CIPHERS: &str = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr";
-/// Key exchanges without SHA-1: libssh2 would take group1 of a host that has nothing else. It adds the sign for a strict exchange.
+/// Key exchanges without SHA-1: libssh2 would accept group1 from a host that offers nothing else. libssh2 adds the marker for a
+/// strict key exchange.
 const KEY_EXCHANGES: &str = "mlkem768x25519-sha256,curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,\
     ecdh-sha2-nistp384,ecdh-sha2-nistp521,diffie-hellman-group16-sha512,diffie-hellman-group18-sha512,\
     diffie-hellman-group-exchange-sha256,diffie-hellman-group14-sha256";
-/// Message authentication without SHA-1, MD5 and RIPEMD, for ciphers that have none of their own.
+/// Message authentication without SHA-1, MD5 and RIPEMD, for ciphers without their own authentication.
 const MACS: &str = "hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com,hmac-sha2-256,hmac-sha2-512";
-/// A peer that confirms nothing for so long is gone.
+/// A peer that acknowledges nothing for this long is gone.
 const PEER_SILENT: Duration = Duration::from_secs(30);
 
-/// Connects and logs in; through its bastion, when it has one.
+/// Connects and logs in, through a bastion if one is set.
 pub(super) fn dial(config: &SshConfig) -> Result<SshSession, Error> {
     match &config.bastion {
         None => log_in(config, connect(config)?),
@@ -43,7 +44,7 @@ pub(super) fn dial(config: &SshConfig) -> Result<SshSession, Error> {
     }
 }
 
-/// Handshake, host key and log-in on a stream to the host. A host that cannot be reached takes no place from others.
+/// Handshake, host key and log-in on a stream to the host. The permit is taken only now, so an unreachable host holds none.
 fn log_in(config: &SshConfig, stream: impl Into<OwnedFd>) -> Result<SshSession, Error> {
     let _login = TO_HOSTS.begin();
     let session = Session::new().map_err(|error| unreachable(config, error.message()))?;
@@ -71,7 +72,7 @@ fn log_in(config: &SshConfig, stream: impl Into<OwnedFd>) -> Result<SshSession, 
     Ok(session)
 }
 
-/// Tries each address of the name in turn.
+/// Tries each address of the host name in turn.
 fn connect(config: &SshConfig) -> Result<TcpStream, Error> {
     let addresses = (config.address.as_str(), config.port)
         .to_socket_addrs()
@@ -92,10 +93,10 @@ fn connect(config: &SshConfig) -> Result<TcpStream, Error> {
     Err(unreachable(config, &reason))
 }
 
-/// Small packets leave at once, and a vanished peer is noticed.
+/// Sends small packets at once, and detects a vanished peer.
 fn tune(stream: &TcpStream) {
     let silent = u32::try_from(PEER_SILENT.as_millis()).unwrap_or(u32::MAX);
-    // Without these it works, only more slowly.
+    // The connection also works without these options, only more slowly.
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_tcp_user_timeout(stream, silent);
 }

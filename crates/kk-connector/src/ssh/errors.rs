@@ -1,4 +1,4 @@
-//! Errors of the way to a host, in words for a person. Below all other files of this directory.
+//! Builds error messages for the connection to a host.
 
 use ssh2::ErrorCode;
 
@@ -13,12 +13,12 @@ pub(super) fn unreachable(config: &SshConfig, reason: &str) -> Error {
     Error::Unreachable { address: config.place(), reason: reason.to_owned() }
 }
 
-/// What went wrong in libssh2.
+/// The message for an error of libssh2.
 pub(super) fn words(config: &SshConfig, error: &ssh2::Error) -> String {
     if is_one_of(error, &TIMED_OUT) { no_answer(config) } else { error.message().to_owned() }
 }
 
-/// Whether an error is one of libssh2's with these numbers.
+/// Whether an error has one of these numbers of libssh2.
 pub(super) fn is_one_of(error: &ssh2::Error, codes: &[i32]) -> bool {
     matches!(error.code(), ErrorCode::Session(code) if codes.contains(&code))
 }

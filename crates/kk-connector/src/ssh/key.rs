@@ -1,4 +1,4 @@
-//! Private keys: reads them and says clearly what is wrong with one, which libssh2 does not.
+//! Reads private keys and reports clearly why a key is unusable, which libssh2 does not.
 
 use std::{
     fs::File,
@@ -13,7 +13,7 @@ use kk_config::{PrivateKey, Secret};
 use super::config::home;
 use crate::{Error, quote};
 
-/// A key that looks usable.
+/// A key that appears usable.
 pub(super) struct Key {
     /// The file, or `inline`.
     pub(super) name: String,
@@ -22,7 +22,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The error for a key that the library does not take.
+    /// The error for a key that the library refuses.
     pub(super) fn unusable(&self, reason: &str) -> Error {
         unusable(&self.name, &Flaw::Other(reason.to_owned()))
     }
@@ -52,8 +52,8 @@ pub(super) fn load(key: &PrivateKey, passphrase: Option<&Secret>) -> Result<Key,
     Ok(Key { name, text })
 }
 
-/// The text of a file, and its mode if others than its owner can read or change it. As OpenSSH has it, this matters for files of this
-/// user only: who may read another user's key is not this user's to decide.
+/// The text of a file, and its mode if users other than its owner can read or change it. As in OpenSSH, this matters only for
+/// files of the current user: the permissions of another user's key are not the current user's decision.
 fn read(path: &Path) -> io::Result<(Secret, Option<u32>)> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -72,13 +72,13 @@ fn unusable(path: &str, flaw: &Flaw) -> Error {
     Error::Key { path: path.to_owned(), reason: reason.to_owned(), encrypted }
 }
 
-/// What is wrong with a key.
+/// A reason why a key is unusable.
 enum Flaw {
     Encrypted,
     Other(String),
 }
 
-/// A leading `~` is the home directory.
+/// Expands a leading `~` to the home directory.
 fn expand(path: &str) -> PathBuf {
     match path.strip_prefix("~/") {
         Some(rest) => home().join(rest),
@@ -98,8 +98,8 @@ fn flaw(text: &str, passphrase: bool) -> Option<Flaw> {
     (!passphrase && is_encrypted(begin, text)).then_some(Flaw::Encrypted)
 }
 
-/// PEM says it in its header. In OpenSSH's own format the cipher's name follows the magic word `openssh-key-v1\0`
-/// (OpenSSH, PROTOCOL.key).
+/// PEM states it in its header. In OpenSSH's own format the cipher's name follows the magic word `openssh-key-v1\0` (OpenSSH,
+/// PROTOCOL.key).
 fn is_encrypted(begin: &str, text: &str) -> bool {
     if !begin.contains("OPENSSH") {
         return begin.contains("ENCRYPTED") || text.contains("Proc-Type: 4,ENCRYPTED");

@@ -1,4 +1,4 @@
-//! OpenSSH's `known_hosts` (sshd(8), the chapter on its format): reading, comparing, appending.
+//! Reads, compares and appends keys in OpenSSH's `known_hosts` (format: sshd(8)).
 
 use std::{
     fs::{self, File, TryLockError},
@@ -29,14 +29,14 @@ const ALGORITHMS: [(&str, &str); 5] = [
     ("ssh-rsa", "rsa-sha2-512,rsa-sha2-256"),
 ];
 
-/// How long another program may keep the file locked.
+/// How long another process may keep the file locked.
 const LOCKED: Duration = Duration::from_secs(10);
 
-/// What is known about one host.
+/// The known keys of one host.
 pub(super) struct KnownHosts<'a> {
     config: &'a SshConfig,
     keys: Vec<KnownKey>,
-    /// Keys of the same host on port 22: such a key is trusted on any port, as OpenSSH has it.
+    /// Keys of the same host on port 22: like OpenSSH, kk trusts such a key on any port.
     on_default_port: Vec<KnownKey>,
 }
 
@@ -49,19 +49,19 @@ struct KnownKey {
     blob: Vec<u8>,
 }
 
-/// What a line says about its key (sshd(8): markers).
+/// The marker of a line for its key (sshd(8): markers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
-    /// It is the host's.
+    /// The host's key.
     Host,
-    /// It signs certificates of hosts. libssh2 cannot verify these.
+    /// The key signs certificates of hosts. libssh2 cannot verify these.
     Authority,
-    /// It must never be accepted.
+    /// The key must never be accepted.
     Revoked,
 }
 
 impl<'a> KnownHosts<'a> {
-    /// Reads what the file, or the configuration, says about the host.
+    /// Reads the host's keys from the file, or from the configuration.
     pub(super) fn read(config: &'a SshConfig) -> Result<Self, Error> {
         let mut on_default_port = Vec::new();
         let keys = match &config.host_key {
@@ -84,8 +84,8 @@ impl<'a> KnownHosts<'a> {
         Ok(Self { config, keys, on_default_port })
     }
 
-    /// Signature algorithms to ask for: those of known keys first, so that a host with several keys shows one
-    /// that can be compared.
+    /// Signature algorithms to request. The types of known keys are first, so that a host with several keys presents a key that
+    /// can be compared.
     pub(super) fn algorithms(&self) -> String {
         let keys = if self.keys.is_empty() { &self.on_default_port } else { &self.keys };
         let known =
@@ -94,7 +94,7 @@ impl<'a> KnownHosts<'a> {
         first.iter().chain(&then).map(|(_, algorithms)| *algorithms).collect::<Vec<_>>().join(",")
     }
 
-    /// Compares the key that the host showed, and keeps a new one where the policy allows it.
+    /// Compares the key that the host presented, and stores a new key if the policy allows it.
     pub(super) fn verify(&self, offered: &[u8]) -> Result<(), Error> {
         if let Verdict::Known = self.judge(&self.keys, offered)? {
             return Ok(());
@@ -121,7 +121,7 @@ impl<'a> KnownHosts<'a> {
         if valid.clone().any(|key| key.blob == offered) {
             return Ok(Verdict::Known);
         }
-        // A key of the offered type is the most helpful one to show.
+        // A known key of the offered type is the most helpful one to show.
         let same = valid.clone().find(|key| key_type(&key.blob) == key_type(offered));
         let Some(key) = same.or_else(|| valid.next()) else { return Ok(Verdict::New) };
         Err(Error::HostKeyChanged {
@@ -132,7 +132,8 @@ impl<'a> KnownHosts<'a> {
         })
     }
 
-    /// Where a certificate authority is trusted for the host: its key must not be learnt on first sight.
+    /// File and line of a trusted certificate authority for the host. If there is one, the host's key must not be learnt on the
+    /// first connection.
     fn authority(&self) -> Option<String> {
         let mut keys = self.keys.iter().chain(&self.on_default_port);
         keys.find(|key| key.trust == Trust::Authority).map(|key| self.line(key))
@@ -145,7 +146,7 @@ impl<'a> KnownHosts<'a> {
         }
     }
 
-    /// Appends the key. Under a lock, and after another look: many hosts are dialled at once, one maybe twice.
+    /// Appends the key, under a lock and after reading the file again: many hosts are dialled at once, some perhaps twice.
     fn learn(&self, offered: &[u8]) -> Result<(), Error> {
         let path = &self.config.known_hosts;
         let name = name(&self.config.address, self.config.port);
@@ -195,7 +196,7 @@ fn open_for_append(path: &Path) -> io::Result<File> {
     kk_util::open_private(path)
 }
 
-/// Waits for other programs that append.
+/// Waits for other processes that append.
 fn lock(file: &File) -> io::Result<()> {
     let began = Instant::now();
     loop {
@@ -212,13 +213,13 @@ fn lock(file: &File) -> io::Result<()> {
 
 const DEFAULT_PORT: u16 = 22;
 
-/// A host as it stands in the file: the port only when it is not 22.
+/// The name of a host as written in the file: with the port only if it is not 22.
 fn name(address: &str, port: u16) -> String {
     let address = address.to_ascii_lowercase();
     if port == DEFAULT_PORT { address } else { format!("[{address}]:{port}") }
 }
 
-/// The host's keys. Lines that are not understood are passed over, as OpenSSH does.
+/// The host's keys. Lines that cannot be parsed are skipped, as in OpenSSH.
 fn look_up(text: &str, name: &str) -> Vec<KnownKey> {
     let mut keys = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -234,7 +235,7 @@ fn look_up(text: &str, name: &str) -> Vec<KnownKey> {
             None => Trust::Host,
             Some("@cert-authority") => Trust::Authority,
             Some("@revoked") => Trust::Revoked,
-            // Nothing may be concluded from a marker that is not known.
+            // A line with an unknown marker proves nothing.
             Some(_) => continue,
         };
         let Ok(blob) = STANDARD.decode(key) else { continue };
@@ -243,7 +244,7 @@ fn look_up(text: &str, name: &str) -> Vec<KnownKey> {
     keys
 }
 
-/// Whether a line's first field means the host: `|1|salt|hash`, or patterns of which none with `!` fits.
+/// Whether a line's first field matches the host: `|1|salt|hash`, or patterns. A pattern with `!` that matches excludes the host.
 fn names(patterns: &str, name: &str) -> bool {
     if let Some(hashed) = patterns.strip_prefix("|1|") {
         return is_hash_of(hashed, name).unwrap_or(false);
@@ -267,7 +268,7 @@ fn is_hash_of(hashed: &str, name: &str) -> Option<bool> {
     Some(mac.verify_slice(&STANDARD.decode(hash).ok()?).is_ok())
 }
 
-/// `*` is any text and `?` any character.
+/// `*` matches any text and `?` any character.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),

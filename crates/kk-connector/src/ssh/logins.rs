@@ -1,21 +1,21 @@
-//! How many log in at once.
+//! Limits concurrent log-ins.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// To bastions. Beyond ten, OpenSSH refuses new ones at random (`MaxStartups`), and all hosts of a cluster may be behind
-/// the same bastion.
+/// Log-ins to bastions. With more than ten, OpenSSH refuses new ones at random (`MaxStartups`), and all hosts of a cluster may be
+/// behind the same bastion.
 pub(super) static TO_BASTIONS: Logins = Logins::new(6);
-/// To hosts. A log-in is mostly arithmetic on this machine: when a thousand share its processors, each takes longer than
-/// a host or its own limit allows.
+/// Log-ins to hosts. A log-in is mostly computation on the control machine. If a thousand share its processors, each takes longer
+/// than the host's or kk's own limit.
 pub(super) static TO_HOSTS: Logins = Logins::new(64);
 
-/// A limited number of log-ins.
+/// A limited number of permits for log-ins.
 pub(super) struct Logins {
     free: Mutex<usize>,
     freed: Condvar,
 }
 
-/// One of them. Given back when dropped.
+/// A permit for one log-in. Dropping it releases it.
 pub(super) struct Login<'a>(&'a Logins);
 
 impl Logins {
@@ -23,7 +23,7 @@ impl Logins {
         Self { free: Mutex::new(most), freed: Condvar::new() }
     }
 
-    /// Waits for a free one.
+    /// Waits for a free permit.
     pub(super) fn begin(&self) -> Login<'_> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         *self.freed.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner) -= 1;

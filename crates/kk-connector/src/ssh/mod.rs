@@ -1,13 +1,12 @@
-//! Hosts over SSH (libssh2). Nothing else in the workspace names `ssh2`.
+//! Connects to hosts over SSH (libssh2). No other code in the workspace uses `ssh2`.
 //!
-//! An [`SshConnection`] owns a pool of at most [`SESSIONS`] sessions. Each is owned by one OS thread
-//! ([`worker`]) and carries one call at a time, so that commands run while uploads travel. Sessions are dialled
-//! when they are first needed, kept alive, and dialled again when they were dropped. Of those that are idle for
-//! long all are closed but one, and sooner where there are very many: with hundreds of hosts, descriptors, threads and
-//! libssh2's buffers are the limit.
+//! An [`SshConnection`] owns a pool of at most [`SESSIONS`] sessions. Each is owned by one OS thread ([`worker`]) and carries one
+//! call at a time, so that commands run while uploads are sent. Sessions are dialled when they are first needed, kept alive, and
+//! dialled again after they were dropped. Sessions that are idle for long are closed, except the last one, and sooner if there
+//! are very many: with hundreds of hosts, descriptors, threads and libssh2's buffers are the limit.
 //!
-//! Arrows between the files go one way: mod → pool, worker → dial → auth, bastion, `known_hosts`, logins → session, errors →
-//! config.
+//! Imports between the files have one direction: mod → pool, worker → dial → auth, bastion, `known_hosts`, logins → session,
+//! errors → config.
 
 mod auth;
 mod bastion;
@@ -41,12 +40,12 @@ use crate::{
 use pool::Pool;
 use worker::{Core, Job};
 
-/// Most sessions for one host: OpenSSH lets ten not yet authenticated connections wait (`MaxStartups`).
+/// Most sessions for one host: OpenSSH accepts up to ten unauthenticated connections (`MaxStartups`).
 const SESSIONS: usize = 4;
-/// How long a cancelled call may take to end the remote process before its caller gets its answer.
+/// How long a cancelled call may take to end the remote process before its caller gets a result.
 const CANCEL_GRACE: Duration = Duration::from_secs(4);
 
-/// A host over SSH.
+/// A connection to a host over SSH.
 pub struct SshConnection {
     core: Arc<Core>,
     pool: Arc<Pool>,
@@ -54,7 +53,7 @@ pub struct SshConnection {
 }
 
 impl SshConnection {
-    /// Describes the connection; nothing is dialled before the first call.
+    /// Creates the connection; it is dialled at the first call.
     pub fn new(config: SshConfig) -> Self {
         let peer = Peer { host: config.name.clone(), user: config.user.clone() };
         Self {
@@ -84,7 +83,7 @@ impl Caller for SshConnection {
     async fn call(&self, mut call: Call) -> Result<Reply, Error> {
         let cancelled = || Error::Cancelled { host: self.core.peer.host.clone() };
         let stop = call.cancel.child_token();
-        // When the caller drops this future, the remote process ends, too.
+        // If the caller drops this future, the remote process ends, too.
         let _guard = stop.clone().drop_guard();
         call.cancel = stop.clone();
         let permit = tokio::select! {

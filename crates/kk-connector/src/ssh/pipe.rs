@@ -21,12 +21,12 @@ pub(super) struct ChannelPipe<'a> {
     pty: bool,
     mid_packet: bool,
     silence: Silence,
-    /// When it was last looked whether the host says something.
+    /// When the socket was last checked for data from the host.
     listened: Instant,
 }
 
 impl<'a> ChannelPipe<'a> {
-    /// Starts a command. Blocks until the host has taken it, at most the session's time-out for each step.
+    /// Starts a command. Blocks until the host has accepted it, at most the session's timeout for each step.
     pub(super) fn exec(
         session: &'a SshSession,
         command: &str,
@@ -36,7 +36,7 @@ impl<'a> ChannelPipe<'a> {
         let mut channel = session.session.channel_session()?;
         let terminal = if pty { channel.request_pty("dumb", None, None) } else { Ok(()) };
         let taken = terminal.and_then(|()| channel.exec(command));
-        // Also after a failure: a channel that blocks waits for the host's farewell when it is dropped.
+        // Also after a failure: when a blocking channel is dropped, it waits for the host's closing message.
         session.session.set_blocking(false);
         taken?;
         Ok(Self {
@@ -49,19 +49,19 @@ impl<'a> ChannelPipe<'a> {
         })
     }
 
-    /// Makes the session ready for the next command. A session that was in trouble is dropped without it.
+    /// Makes the session ready for the next command. It is not called after a failure, and the session is dropped.
     pub(super) fn finish(mut self) -> Result<(), ssh2::Error> {
         self.session.session.set_blocking(true);
         self.channel.close().inspect_err(|_| self.session.session.set_blocking(false))
     }
 
-    /// Whether a packet could be sent whole.
+    /// Whether a packet could be sent completely.
     fn can_send(&self) -> io::Result<bool> {
         let mut fds = [self.session.poll_fd(PollFlags::OUT)];
         Ok(!self.mid_packet && poll_all(&mut fds, Duration::ZERO)?)
     }
 
-    /// Waits until the host says something or, where that was wanted, can be sent something. Whether it said something.
+    /// Waits until the host has sent data or, if requested, accepts data. Returns whether the host has sent data.
     fn listen(&mut self, timeout: Duration) -> io::Result<bool> {
         let mut fds = [self.session.poll_fd(self.session.wanted())];
         poll_all(&mut fds, timeout)?;
@@ -69,14 +69,14 @@ impl<'a> ChannelPipe<'a> {
         if said {
             self.silence.end();
         } else {
-            // Also where the socket can take something and libssh2 has nothing to send: such a wait ends at once.
+            // Also if the socket accepts data and libssh2 has nothing to send: such a wait ends at once.
             self.silence.go_on(self.listened.elapsed().min(timeout));
         }
         self.listened = Instant::now();
         Ok(said)
     }
 
-    /// Looks for the answer to a question before libssh2 reads it: it keeps answers for itself.
+    /// Checks for the answer to a keep-alive before libssh2 reads it: libssh2 does not report such answers.
     fn notice_answer(&mut self) -> io::Result<()> {
         if self.silence.is_asked() {
             self.listen(Duration::ZERO)?;
@@ -103,10 +103,10 @@ impl Pipe for ChannelPipe<'_> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         self.notice_answer()?;
         let result = self.channel.write(data);
-        // 0 means that the host's window is full; would-block, that a packet is stuck half-way.
+        // 0 means that the host's window is full; would-block means that a packet is partly sent.
         self.mid_packet = result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
         if result.as_ref().is_ok_and(|n| *n > 0) {
-            // A host that does not read lets no more in than its window.
+            // A host that does not read accepts no more bytes than its window.
             self.silence.end();
         }
         result

@@ -1,10 +1,10 @@
-//! The workers of one host: which are idle, and how many there are. A worker ends when its sender is dropped.
+//! The workers of one host: the idle ones and their number. A worker ends when its sender is dropped.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 use super::worker::Job;
 
-/// Where a worker takes its jobs.
+/// The channel for a worker's jobs.
 #[derive(Clone)]
 pub(super) struct Address {
     number: u64,
@@ -17,11 +17,11 @@ pub(super) struct Pool(Mutex<Workers>);
 
 #[derive(Default)]
 struct Workers {
-    /// The one that was used last is taken first, so that the others become superfluous.
+    /// The most recently used worker is taken first, so that the others become superfluous.
     idle: Vec<Address>,
-    /// All of them, idle or busy.
+    /// The number of workers, idle or busy.
     count: usize,
-    /// How many there ever were.
+    /// The number of workers that were ever started.
     started: u64,
 }
 
@@ -39,12 +39,12 @@ impl Pool {
         Address { number: workers.started, jobs }
     }
 
-    /// A worker is idle again.
+    /// Marks a worker as idle again.
     pub(super) fn put(&self, worker: Address) {
         self.lock().idle.push(worker);
     }
 
-    /// Removes a worker that has been idle for long, unless it is the last of the host or has just got a job.
+    /// Removes a worker that has been idle for long, unless it is the host's last worker or has just received a job.
     pub(super) fn retire(&self, number: u64) -> bool {
         let mut workers = self.lock();
         let position = workers.idle.iter().position(|idle| idle.number == number);
@@ -54,7 +54,7 @@ impl Pool {
         true
     }
 
-    /// Whether the host has another worker beside one.
+    /// Whether the host has more than one worker.
     pub(super) fn has_spare(&self) -> bool {
         self.lock().count > 1
     }
@@ -72,7 +72,7 @@ impl Pool {
 }
 
 impl Address {
-    /// The worker's number among those of its host.
+    /// The worker's number within its host.
     pub(super) fn number(&self) -> u64 {
         self.number
     }

@@ -18,7 +18,7 @@ pub(super) struct SshSession {
 }
 
 impl SshSession {
-    /// Gives a session its socket. The socket is shut when this is dropped.
+    /// Attaches the socket to a session. The socket is shut down when this is dropped.
     pub(super) fn new(mut session: Session, socket: impl Into<OwnedFd>) -> Self {
         let socket = Arc::new(socket.into());
         session.set_tcp_stream(Arc::clone(&socket));
@@ -30,12 +30,12 @@ impl SshSession {
         Arc::clone(&self.socket)
     }
 
-    /// The socket in a poll, for certain events.
+    /// The socket as an entry for poll, for certain events.
     pub(super) fn poll_fd(&self, events: PollFlags) -> PollFd<'_> {
         PollFd::from_borrowed_fd(self.socket.as_fd(), events)
     }
 
-    /// What the session waits for. It can always be that the host says something.
+    /// The events that the session waits for. The host can always send data.
     pub(super) fn wanted(&self) -> PollFlags {
         match self.session.block_directions() {
             BlockDirections::Outbound | BlockDirections::Both => PollFlags::IN | PollFlags::OUT,
@@ -43,9 +43,9 @@ impl SshSession {
         }
     }
 
-    /// Asks the host for a sign of life; libssh2 does so at most every two seconds.
+    /// Sends a keep-alive; libssh2 does so at most every two seconds.
     pub(super) fn keep_alive(&self) -> Result<(), ssh2::Error> {
-        // For this moment only: with keep-alives on, libssh2 gives up any other wait after their interval.
+        // Enabled only for this moment: with keep-alives on, libssh2 ends every other wait after their interval.
         self.session.set_keepalive(true, 1);
         let sent = self.session.keepalive_send();
         self.session.set_keepalive(false, 0);
@@ -54,10 +54,10 @@ impl SshSession {
 }
 
 impl Drop for SshSession {
-    /// With a socket that is shut, libssh2 frees a session and its channels at once. With an open one it waits for the
-    /// host's farewell, or, when it may not wait, does not free them.
+    /// With a socket that is shut down, libssh2 frees a session and its channels at once. With an open socket it waits for the
+    /// host's closing message. If it may not wait, it does not free them.
     fn drop(&mut self) {
-        // It may be shut already.
+        // The socket may be shut down already.
         let _ = shutdown(&*self.socket, Shutdown::Both);
     }
 }

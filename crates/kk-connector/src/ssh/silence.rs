@@ -1,15 +1,15 @@
-//! How long a host has said nothing. Its pipe owns the value.
+//! Measures how long a host has sent nothing. The host's pipe owns the value.
 
 use std::time::Duration;
 
-/// A silence is counted in the time that was spent waiting for the host, not by the clock: while this process got no
-/// processor, nobody has listened.
+/// The time without a response is the time that was spent waiting for the host, not wall-clock time: while this process got no
+/// processor, it did not listen.
 #[derive(Debug)]
 pub(super) struct Silence {
-    /// How long the host may say nothing.
+    /// How long the host may send nothing.
     patience: Duration,
     lasted: Duration,
-    /// How long it had lasted when the host was last asked for a sign of life, if it was.
+    /// How long the silence had lasted at the last keep-alive, if one was sent.
     asked: Option<Duration>,
 }
 
@@ -18,13 +18,13 @@ impl Silence {
         Self { patience, lasted: Duration::ZERO, asked: None }
     }
 
-    /// The host has said something, or taken something.
+    /// The host has sent or accepted bytes.
     pub(super) fn end(&mut self) {
         self.lasted = Duration::ZERO;
         self.asked = None;
     }
 
-    /// The host was waited for and said nothing.
+    /// The host was waited for and sent nothing.
     pub(super) fn go_on(&mut self, time: Duration) {
         self.lasted = self.lasted.saturating_add(time);
     }
@@ -34,7 +34,7 @@ impl Silence {
         (self.lasted >= self.patience).then_some(self.lasted)
     }
 
-    /// Whether it is time to ask for a sign of life: three times before the patience is over.
+    /// Whether a keep-alive is due: three times within `patience`.
     pub(super) fn is_to_ask(&self) -> bool {
         self.lasted.saturating_sub(self.asked.unwrap_or_default()) >= self.patience / 4
     }
@@ -43,7 +43,7 @@ impl Silence {
         self.asked = Some(self.lasted);
     }
 
-    /// Whether an answer may come at any moment.
+    /// Whether a keep-alive is unanswered.
     pub(super) fn is_asked(&self) -> bool {
         self.asked.is_some()
     }

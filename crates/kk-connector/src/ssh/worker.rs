@@ -26,40 +26,40 @@ use crate::{
     stats::Counters,
 };
 
-/// How often an idle session says that it is still there.
+/// The interval of keep-alives on an idle session.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// With more workers than this in all, a session that is not the only one of its host is closed as soon as it is idle for
-/// [`CROWDED_IDLE`]: libssh2 alone keeps 83 KiB for each.
+/// If there are more workers than this in total, a session that is not the only one of its host is closed after [`CROWDED_IDLE`]
+/// without a job: libssh2 alone keeps 83 KiB for each session.
 const CROWD: usize = 512;
 const CROWDED_IDLE: Duration = Duration::from_millis(500);
-/// The workers of all hosts.
+/// The number of workers of all hosts.
 static WORKERS: AtomicUsize = AtomicUsize::new(0);
 
-/// What the sessions of one host share.
+/// The state that the sessions of one host share.
 pub(super) struct Core {
     pub(super) config: SshConfig,
     pub(super) peer: Peer,
     pub(super) counters: Counters,
-    /// How the user becomes root; asked once. Locked while it is being asked, so that a wrong sudo password is
-    /// tried once and not once a session.
+    /// How the user becomes root; probed once. The lock is held during the probe, so that a wrong sudo password is tried once and
+    /// not once per session.
     pub(super) root: Mutex<Option<Root>>,
-    /// The words of calls that may still run on the host although their connection is gone. The next call ends them.
+    /// The random words of calls that may still run on the host although their connection is lost. The next call ends them.
     pub(super) lost: Mutex<Vec<String>>,
 }
 
-/// One call on its way through a worker.
+/// One call for a worker.
 pub(super) struct Job {
     pub(super) call: Call,
     pub(super) reply: oneshot::Sender<Result<Reply, Error>>,
-    /// The worker's own address, which goes back to the pool when the job is done.
+    /// The worker's own address, which is returned to the pool when the job is done.
     pub(super) worker: Address,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
 /// Starts a worker. It ends when its address is dropped.
 pub(super) fn start(core: Arc<Core>, pool: &Arc<Pool>) -> Result<Address, Error> {
-    // A worker has at most one job. The channel that holds any number takes 6 KiB.
+    // A worker has at most one job. An unbounded channel takes 6 KiB.
     let (sender, jobs) = mpsc::sync_channel(1);
     let host = core.peer.host.clone();
     let address = pool.add(sender);
@@ -98,7 +98,7 @@ impl Worker {
                         pool.put(worker);
                     }
                     drop(permit);
-                    // The caller may have gone away meanwhile; its call has been ended then.
+                    // The caller may have dropped its call; the call has been ended in that case.
                     drop(reply.send(result));
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -115,12 +115,12 @@ impl Worker {
             }
         }
         if let Some(session) = self.session {
-            // Only a courtesy: closing the socket says the same.
+            // Only a courtesy: a closed socket has the same effect.
             drop(session.session.disconnect(None, "done", None));
         }
     }
 
-    /// Carries out a call; once more on a new session when the first attempt ended before the script began.
+    /// Carries out a call; once more on a new session if the first attempt ended before the script began.
     fn serve(&mut self, call: &mut Call) -> Result<Reply, Error> {
         match self.attempt(call) {
             Err(Failure::NotBegun(_)) => {}
@@ -136,7 +136,7 @@ impl Worker {
         })
     }
 
-    /// One attempt. The session is kept only when it is surely in order.
+    /// One attempt. The session is kept only if it is certainly in order.
     fn attempt(&mut self, call: &mut Call) -> Result<Reply, Failure> {
         let core = &*self.core;
         let session = match self.session.take() {
@@ -163,7 +163,7 @@ impl Worker {
     }
 }
 
-/// How long a session may be idle, where there are so many workers in all.
+/// How long a session may be idle, given the total number of workers.
 fn patience(idle: Duration, spare: bool, workers: usize) -> Duration {
     if spare && workers > CROWD { idle.min(CROWDED_IDLE) } else { idle }
 }

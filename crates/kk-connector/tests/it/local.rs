@@ -1,4 +1,4 @@
-//! This machine as a host.
+//! The control machine as a host.
 
 #![expect(
     clippy::unwrap_used,
@@ -84,13 +84,13 @@ async fn a_script_that_gives_up_in_the_middle_of_an_upload_says_why() {
     assert!(error.to_string().contains("cannot be made"), "{error}");
 }
 
-/// The file of the kernel stands for one on a damaged disk: it is there, it can be opened, and reading it is an error.
+/// A file of the kernel stands in for a file on a damaged disk: it exists, it can be opened, and reading it is an error.
 #[tokio::test]
 async fn a_file_that_cannot_be_read_to_its_end_is_no_short_file() {
     let Some(host) = this_machine() else { return };
     let error = host.download("/proc/self/clear_refs", 10).await.unwrap_err();
     assert!(matches!(&error, Error::Read { reason, .. } if reason.contains("error")), "{error}");
-    // What reads a file of which only a part is wanted is ended, and that is no error.
+    // If only a part of a file is wanted, its reader is ended early, and that is no error.
     let large = tempfile::NamedTempFile::new().unwrap();
     large.as_file().set_len(8 << 20).unwrap();
     assert_eq!(host.read_part(&large.path().display().to_string(), 1, 3).await.unwrap(), [0; 3]);

@@ -1,4 +1,4 @@
-//! Logging in: keys, passwords, the agent, and what is said when it does not work.
+//! Logging in with keys, passwords and the agent, and the errors if it fails.
 
 use std::{
     fs,
@@ -75,7 +75,7 @@ async fn a_key_that_cannot_be_used_is_named() {
     }
 }
 
-/// The path as one below the home directory.
+/// The path relative to the home directory.
 fn below_home(path: &Path) -> String {
     let home = std::env::home_dir().unwrap().canonicalize().unwrap();
     let up = "../".repeat(home.components().count() - 1);
@@ -221,7 +221,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// With the key that the daemon accepts.
+    /// An agent with the key that the daemon accepts.
     fn start(sshd: &Sshd) -> Self {
         let agent = Self::empty(sshd);
         agent.add(&sshd.path("id_ed25519"));

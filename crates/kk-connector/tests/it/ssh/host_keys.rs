@@ -1,4 +1,4 @@
-//! Host keys: known, new, changed, pinned; and the way through a bastion.
+//! Host keys: known, new, changed, pinned; and connections through a bastion.
 
 use std::{fs, process::Command};
 
@@ -110,7 +110,7 @@ async fn a_key_that_is_known_without_a_port_is_known_on_every_port() {
         |sshd: &Sshd| known(sshd, "ed25519").replace(&format!("[127.0.0.1]:{}", sshd.port), "127.0.0.1");
     fs::write(sshd.path("known_hosts"), without_port(&sshd)).unwrap();
     try_it(with_policy(&sshd, HostKeyPolicy::Strict)).await.unwrap();
-    // Another host's key there says nothing about this port.
+    // The key of another host at this address is no evidence for this port.
     fs::write(sshd.path("known_hosts"), without_port(&other)).unwrap();
     let error = try_it(with_policy(&sshd, HostKeyPolicy::Strict)).await.unwrap_err();
     assert!(matches!(error, Error::HostKeyUnknown { .. }), "{error}");

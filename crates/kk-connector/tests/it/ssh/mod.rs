@@ -13,7 +13,7 @@ mod transfer;
 
 use kk_connector::Command;
 
-/// A script with 20 s of time.
+/// A script with a time limit of 20 s.
 fn script(text: &str) -> Command {
     Command { timeout: std::time::Duration::from_secs(20), ..Command::new(text) }
 }

@@ -1,4 +1,4 @@
-//! A network between the program and a real sshd that can go silent: connections stay open, and nothing comes through.
+//! A network between kk and a real sshd that can freeze: connections stay open, and no bytes pass.
 
 use std::{
     io::{Read, Write},
@@ -17,15 +17,15 @@ pub(crate) struct Proxy {
 }
 
 struct Wire {
-    /// So many bytes of the host still come through, in all connections together; then nothing does, either way.
+    /// How many bytes of the host still pass, in all connections together. After that, none pass in either direction.
     left: AtomicU64,
     carried: AtomicU64,
-    /// How long the host's next bytes take.
+    /// How long the host's next bytes are delayed.
     hold: Mutex<Duration>,
 }
 
 impl Proxy {
-    /// In front of a port of this machine.
+    /// Starts a proxy in front of a port of this machine.
     pub(crate) fn start(target: u16, bytes: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -35,7 +35,7 @@ impl Proxy {
             hold: Mutex::default(),
         });
         let shared = wire.clone();
-        // It ends with the test program.
+        // The thread ends with the test executable.
         thread::spawn(move || {
             for near in listener.incoming() {
                 let (near, far) = (near.unwrap(), TcpStream::connect(("127.0.0.1", target)).unwrap());
@@ -48,17 +48,17 @@ impl Proxy {
         Self { port, wire }
     }
 
-    /// Bytes of the host that came through.
+    /// Bytes of the host that passed.
     pub(crate) fn carried(&self) -> u64 {
         self.wire.carried.load(SeqCst)
     }
 
-    /// From now on nothing comes through.
+    /// From now on no bytes pass.
     pub(crate) fn freeze(&self) {
         self.wire.left.store(0, SeqCst);
     }
 
-    /// Lets the host's next bytes take longer.
+    /// Delays the host's next bytes.
     pub(crate) fn hold_next(&self, time: Duration) {
         *self.wire.hold.lock().unwrap() = time;
     }
@@ -91,7 +91,7 @@ impl Wire {
                 }
             }
         }
-        // An end is told only while the wire is there.
+        // The end of a connection is passed on only while the network works.
         if self.left.load(SeqCst) > 0 {
             let _ = to.shutdown(Shutdown::Both);
         }

@@ -1,4 +1,4 @@
-//! Scripts: streams, codes, files, time, ends.
+//! Scripts: streams, exit codes, files, time limits, cancellation.
 
 use std::{
     path::Path,
@@ -154,7 +154,7 @@ async fn a_cut_connection_ends_the_process_and_the_next_call_dials_again() {
     assert!(matches!(result, Err(Error::Lost { .. })), "{result:?}");
     assert_gone(&pids, Duration::from_secs(4));
     assert_eq!(host.run(script("echo again")).await.unwrap().stdout, "again\n");
-    // A session that died while it had nothing to do is not even noticed by the caller.
+    // The caller does not even notice that a session died while it was idle.
     sshd.cut();
     assert_eq!(host.run(script("echo again")).await.unwrap().stdout, "again\n");
     assert_eq!(host.stats().sessions, 3);
@@ -184,7 +184,7 @@ async fn calls_run_side_by_side() {
 
 #[tokio::test]
 async fn what_the_login_shell_prints_is_not_the_script_s() {
-    // What a noisy .bashrc does: output before the command, on both streams.
+    // A noisy .bashrc does the same: output before the command, on both streams.
     let sshd = Sshd::start(
         "ForceCommand echo noise; echo more >&2; eval \"$SSH_ORIGINAL_COMMAND\"\nBanner /etc/hostname",
     );
@@ -216,13 +216,13 @@ pub(crate) async fn wait_for(file: &Path) {
     }
 }
 
-/// None of the processes in the file is alive, at the latest after `patience`.
+/// Asserts that none of the processes in the file is alive after `patience` at the latest.
 pub(crate) fn assert_gone(pids: &Path, patience: Duration) {
     let pids = std::fs::read_to_string(pids).unwrap();
     let begin = Instant::now();
     for pid in pids.split_whitespace() {
         let alive = || {
-            // A zombie, which the test machine's init may leave lying about, is dead.
+            // A zombie, which the test machine's init may not have reaped, is dead.
             std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
         };
         while alive() {

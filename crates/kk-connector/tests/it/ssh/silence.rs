@@ -1,4 +1,4 @@
-//! A network that goes silent: every wait has an end, and the error says what to do.
+//! A network that freezes: every wait ends, and the error names the remedy.
 
 use std::time::{Duration, Instant};
 

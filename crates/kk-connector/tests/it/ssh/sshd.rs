@@ -22,12 +22,12 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// Starts sshd with further lines of configuration (first value wins, as sshd has it).
+    /// Starts sshd with additional lines of configuration (in sshd, the first value wins).
     pub(crate) fn start(settings: &str) -> Self {
         assert!(Path::new(SSHD).exists(), "{SSHD} is missing: apt-get install openssh-server");
         let dir = tempfile::tempdir().unwrap();
         if is_root() {
-            // sshd drops its rights into this directory, which the Debian package makes at boot.
+            // sshd drops its privileges in this directory, which the Debian package creates at boot.
             fs::DirBuilder::new().recursive(true).mode(0o755).create("/run/sshd").unwrap();
         }
         for kind in ["ed25519", "ecdsa"] {
@@ -54,7 +54,7 @@ impl Sshd {
         panic!("sshd finds no free port: {}", fs::read_to_string(dir.path().join("log")).unwrap_or_default());
     }
 
-    /// How to reach it with the key that it accepts.
+    /// The configuration to reach it with the key that it accepts.
     pub(crate) fn config(&self) -> SshConfig {
         let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
         SshConfig {
@@ -74,21 +74,21 @@ impl Sshd {
         self.dir.path().join(name)
     }
 
-    /// How many sessions it serves.
+    /// The number of sessions that it serves.
     pub(crate) fn sessions(&self) -> usize {
         let pid = self.child.id().to_string();
         let children = Command::new("ps").args(["-o", "pid=", "--ppid", &pid]).output().unwrap().stdout;
         String::from_utf8(children).unwrap().lines().count()
     }
 
-    /// Ends the daemon and every session: what a reboot of the host looks like.
+    /// Ends the daemon and every session, like a reboot of the host.
     pub(crate) fn cut(&self) {
         let pid = self.child.id().to_string();
         let children = Command::new("ps").args(["-o", "pid=", "--ppid", &pid]).output().unwrap().stdout;
         for child in String::from_utf8(children).unwrap().split_whitespace() {
             let grandchildren =
                 Command::new("ps").args(["-o", "pid=,comm=", "--ppid", child]).output().unwrap();
-            // As a user other than root there is no second sshd below the session's.
+            // For a user other than root there is no second sshd below the session's.
             for line in
                 String::from_utf8(grandchildren.stdout).unwrap().lines().filter(|line| line.contains("sshd"))
             {
@@ -108,7 +108,7 @@ impl Drop for Sshd {
 }
 
 fn kill(pid: &str) {
-    // It may have ended by itself.
+    // The process may have ended by itself.
     let _ = Command::new("kill").args(["-KILL", pid]).stderr(Stdio::null()).status().unwrap();
 }
 
@@ -133,7 +133,7 @@ fn listens(dir: &Path, child: &mut Child) -> bool {
     }
 }
 
-/// Makes a key pair.
+/// Creates a key pair.
 pub(crate) fn keygen(path: &Path, kind: &str, passphrase: &str) {
     let made = Command::new("ssh-keygen")
         .args(["-q", "-t", kind, "-b", if kind == "rsa" { "2048" } else { "256" }, "-N", passphrase, "-f"])
@@ -147,7 +147,7 @@ pub(crate) fn is_root() -> bool {
     Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
 }
 
-/// Without root, sessions get a `sudo` that lets everything through, so that the tests run for any user.
+/// Without root, sessions get a `sudo` that permits everything, so that the tests run for any user.
 fn stub_sudo(dir: &Path) -> String {
     if is_root() {
         return String::new();

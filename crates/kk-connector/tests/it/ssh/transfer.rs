@@ -1,4 +1,4 @@
-//! Files: whole or not at all.
+//! Transfers of files: complete or not at all.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::ssh::{
     sshd::Sshd,
 };
 
-/// A file of `mib` different MiB, its name made of `name`, and its SHA-256.
+/// Creates a file of `mib` different MiB, named after `name`; returns its path and its SHA-256.
 pub(crate) fn source(dir: &Path, name: &str, mib: usize) -> (PathBuf, String) {
     let path = dir.join(format!("source-{name}"));
     let mut file = fs::File::create(&path).unwrap();
@@ -121,7 +121,7 @@ async fn hooks_run_around_an_upload_in_its_round_trip() {
     }
 }
 
-/// Hooks around the upload of a small file, of which one sleeps. The upload is ended while it does, and it with it.
+/// Hooks around the upload of a small file, of which one sleeps. The upload is ended during the sleep and must end the hook.
 #[tokio::test]
 async fn a_hook_ends_with_its_upload() {
     for (case, before) in [("before", true), ("after", false)] {
@@ -316,7 +316,7 @@ async fn a_directory_that_cannot_be_made_is_said_in_the_host_s_words() {
 
 #[tokio::test]
 async fn a_write_that_fails_half_way_is_said_in_the_host_s_words() {
-    // A limit on the size of files does what a full disk does: write(2) fails in the middle.
+    // A limit on the size of files has the effect of a full disk: write(2) fails in the middle.
     let sshd = Sshd::start("ForceCommand trap '' XFSZ; ulimit -f 2048; eval \"$SSH_ORIGINAL_COMMAND\"");
     let (path, sum) = source(sshd.dir.path(), "x", 8);
     let far = sshd.path("far");
