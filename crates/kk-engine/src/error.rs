@@ -1,4 +1,4 @@
-//! What can go wrong while planning and running.
+//! Errors of planning and running.
 
 use std::fmt;
 
@@ -32,14 +32,14 @@ impl Failure {
         Self { cause: cause.into(), ..Self::default() }
     }
 
-    /// Says what to do.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Marks it as one that may pass.
+    /// Marks the failure as transient.
     #[must_use]
     pub fn transient(mut self) -> Self {
         self.transient = true;
@@ -70,10 +70,10 @@ impl From<kk_connector::Error> for Failure {
     }
 }
 
-/// A pipeline that cannot run: a mistake in this program, found before anything was touched.
+/// A pipeline that cannot run: a bug in kk, found before any host was touched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Nobody fills a slot that is needed.
+    /// No task provides a slot that is needed.
     #[error("task {task} on {host} needs {slot}, which no task provides")]
     NoProvider {
         /// `module/task`.
@@ -93,7 +93,7 @@ pub enum PlanError {
         /// `module/task on host`.
         second: String,
     },
-    /// Tasks of the same turn do not agree.
+    /// Tasks of the same turn describe it differently.
     #[error("task {task} describes the turn {key} differently from the tasks before it")]
     DifferentTurns {
         /// `module/task`.

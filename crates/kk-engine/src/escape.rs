@@ -1,4 +1,4 @@
-//! Text of other machines that is safe on a terminal.
+//! Makes text from other machines safe for a terminal.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same for a JSON document: it stays the same document, because JSON has escapes of its own.
+/// Does the same for a JSON document. The meaning stays the same, because JSON has its own escapes.
 pub fn escape_json_controls(document: &str) -> Cow<'_, str> {
     if !document.contains(is_unsafe) {
         return Cow::Borrowed(document);

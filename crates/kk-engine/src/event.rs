@@ -1,5 +1,4 @@
-//! Everything that a person or a program is told, as values. The terminal, the log, the journal and `--output json`
-//! are listeners to the same events.
+//! All events of a run, as values. The terminal, the log, the journal and `--output json` are listeners to the same events.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a host is, gathered by one script in one round trip.
+//! The facts of a host, gathered by one script in one round trip.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +7,31 @@ use crate::{
     question::{Asked, Replies},
 };
 
-/// What the probe is to look at, beyond what it always gathers.
+/// The subjects of the probe, in addition to the facts that it always gathers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeSpec {
     /// Absolute paths; globs of one directory level (`/opt/cni/bin/*`) are allowed.
     pub files: BTreeSet<String>,
     /// systemd units.
     pub units: BTreeSet<String>,
-    /// Program names looked for on the path.
+    /// Names of binaries to search on the path.
     pub tools: BTreeSet<String>,
     /// Kernel settings by dotted name.
     pub sysctls: BTreeSet<String>,
-    /// TCP ports that must be free or are ours.
+    /// TCP ports that must be free or used by kk.
     pub ports: BTreeSet<u16>,
     /// User names.
     pub users: BTreeSet<String>,
     /// Kernel modules.
     pub modules: BTreeSet<String>,
-    /// Paths whose file system's size and free space are wanted.
+    /// Paths for which the size and the free space of the file system are gathered.
     pub disks: BTreeSet<String>,
     /// Further questions by name; added by [`ProbeSpec::ask`].
     pub questions: BTreeMap<String, Asked>,
 }
 
 impl ProbeSpec {
-    /// Adds all that another one looks at.
+    /// Adds all subjects of another spec.
     pub fn merge(&mut self, other: &Self) {
         self.files.extend(other.files.iter().cloned());
         self.units.extend(other.units.iter().cloned());
@@ -45,7 +45,7 @@ impl ProbeSpec {
     }
 }
 
-/// What a host is. Plain data; checks are pure functions of it.
+/// The facts of a host. Plain data; checks are pure functions of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Facts {
@@ -59,7 +59,7 @@ pub struct Facts {
     pub os_name: String,
     /// `uname -r`.
     pub kernel: String,
-    /// `uname -m` in Go's words: `amd64`, `arm64`; others as they are.
+    /// `uname -m` in Go's terms: `amd64`, `arm64`; other values unchanged.
     pub arch: String,
     /// Online processors.
     pub cpus: u32,
@@ -67,14 +67,13 @@ pub struct Facts {
     pub memory_kib: u64,
     /// Active swap devices and files.
     pub swaps: Vec<String>,
-    /// The host's clock minus the control machine's, in milliseconds: the middle of what the probe's times allow.
+    /// The host's clock minus the control machine's, in milliseconds: the middle of the range that the probe's times permit.
     pub clock_skew_ms: i64,
-    /// How far [`Facts::clock_skew_ms`] may be wrong either way, in milliseconds: half of the time that the probe was
-    /// on its way.
+    /// How far [`Facts::clock_skew_ms`] may be wrong in either direction, in milliseconds: half of the probe's time in transit.
     pub clock_uncertainty_ms: i64,
     /// Whether `/sys/fs/cgroup` is a unified (v2) hierarchy.
     pub cgroup_v2: bool,
-    /// Whether systemd can make cgroups in the hierarchies that the kubelet needs.
+    /// Whether systemd can create cgroups in the hierarchies that the kubelet needs.
     pub systemd_cgroups: bool,
     /// Whether root may raise resource limits (`CAP_SYS_RESOURCE`).
     pub can_raise_limits: bool,
@@ -84,37 +83,37 @@ pub struct Facts {
     pub nameservers: Vec<String>,
     /// Addresses of all interfaces.
     pub addresses: BTreeSet<String>,
-    /// `enforcing`, `permissive`, `disabled`, or empty where there is no `SELinux`.
+    /// `enforcing`, `permissive`, `disabled`, or empty on a host without `SELinux`.
     pub selinux: String,
-    /// Kernel modules asked for that are loaded or built in.
+    /// Requested kernel modules that are loaded or built in.
     pub modules: BTreeSet<String>,
-    /// Kernel features that are there or come with `modprobe`, by name: `ipvs`, `nftables`, `overlay`,
-    /// `br_netfilter`, `vxlan`, `memory_cgroup`.
+    /// Kernel features that are present or can be loaded with `modprobe`, by name: `ipvs`, `nftables`, `overlay`, `br_netfilter`,
+    /// `vxlan`, `memory_cgroup`.
     pub features: BTreeSet<String>,
-    /// Programs found: name → path.
+    /// Binaries found: name → path.
     pub tools: BTreeMap<String, String>,
-    /// Units asked for; a unit without a file is absent.
+    /// Requested units; a unit without a file is absent.
     pub units: BTreeMap<String, UnitFact>,
-    /// Files asked for; a file that does not exist is absent.
+    /// Requested files; a file that does not exist is absent.
     pub files: BTreeMap<String, FileFact>,
-    /// Kernel settings asked for; one that the kernel lacks is absent.
+    /// Requested kernel settings; a setting that the kernel lacks is absent.
     pub sysctls: BTreeMap<String, String>,
-    /// Kernel settings asked for that root cannot write.
+    /// Requested kernel settings that root cannot write.
     pub sysctls_read_only: BTreeSet<String>,
-    /// Ports asked for that somebody listens on: port → program.
+    /// Requested ports that are in use: port → process that listens on it.
     pub ports: BTreeMap<u16, String>,
-    /// Users asked for that exist.
+    /// Requested users that exist.
     pub users: BTreeSet<String>,
-    /// Path asked for → (size, free) of its file system in KiB.
+    /// Requested path → (size, free) of its file system in KiB.
     pub disks: BTreeMap<String, (u64, u64)>,
-    /// `/etc/kubekey/owned`: what this program made or replaced here, and for which cluster.
+    /// `/etc/kubekey/owned`: the changes that kk made on this host, and for which cluster.
     pub owned: Owned,
-    /// What came back for [`ProbeSpec::questions`]; read with [`Facts::answer`].
+    /// The replies to [`ProbeSpec::questions`]; read with [`Facts::answer`].
     pub replies: Replies,
 }
 
 impl Facts {
-    /// Whether the file, link or directory was made or replaced by this program.
+    /// Whether the file, link or directory was made or replaced by kk.
     pub fn owns(&self, path: &str) -> bool {
         self.owned.owns(path)
     }
@@ -128,7 +127,7 @@ pub struct UnitFact {
     pub active: bool,
     /// `UnitFileState` is `enabled`.
     pub enabled: bool,
-    /// `NeedDaemonReload`: the file on disk is newer than what systemd has read.
+    /// `NeedDaemonReload`: the file on disk is newer than the version that systemd has read.
     pub stale: bool,
     /// Milliseconds of uptime (without time suspended) at which it became active. A configuration file with a later
     /// [`FileFact::written_ms`] is not in effect yet: a run may have been killed between the two.
@@ -141,7 +140,7 @@ pub struct UnitFact {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileFact {
-    /// SHA-256 of the content in lower-case hex; empty for what is not a regular file.
+    /// SHA-256 of the content in lower-case hex; empty for anything but a regular file.
     pub sha256: String,
     /// Permission bits, octal as text: `644`.
     pub mode: String,
@@ -149,9 +148,9 @@ pub struct FileFact {
     pub owner: String,
     /// `file`, `dir`, `link`, `other`.
     pub kind: String,
-    /// Where a link points.
+    /// The target of a link.
     pub link: String,
-    /// Milliseconds of uptime at which the content was last written; 0 when before boot, and when nobody knows because
-    /// the clock was set back since.
+    /// Milliseconds of uptime at which the content was last written; 0 if before boot, or if unknown because the clock was set
+    /// back since.
     pub written_ms: u64,
 }

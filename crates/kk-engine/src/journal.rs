@@ -1,4 +1,4 @@
-//! The journal of a run: every event as a line of JSON, for reports and for later questions.
+//! The journal of a run: every event as a line of JSON, for reports and later analysis.
 
 use std::{
     fs::File,
@@ -10,8 +10,8 @@ use kk_util::open_private;
 
 use crate::{Event, Listener};
 
-/// Writes `journal.jsonl`. Each line is handed to the kernel before the next event is looked at, so that a journal
-/// ends where its run was killed.
+/// Writes `journal.jsonl`. Each line is written to the kernel before the next event is handled. So the journal of a killed run is
+/// complete up to that moment.
 pub struct Journal {
     path: PathBuf,
     file: File,
@@ -22,13 +22,13 @@ impl Journal {
     /// A journal in the directory of a run.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn create(run_directory: &Path) -> io::Result<Self> {
         let path = run_directory.join("journal.jsonl");
         Ok(Self { file: open_private(&path)?, path, broken: false })
     }
 
-    /// Where it is.
+    /// The path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -36,7 +36,7 @@ impl Journal {
 
 impl Listener for Journal {
     fn on_event(&mut self, event: &Event) {
-        // A full disk of the control machine must not end a run half way: the journal ends there.
+        // A full disk of the control machine must not interrupt a run: only the journal ends there.
         let Ok(mut line) = serde_json::to_vec(event) else { return };
         line.push(b'\n');
         if !self.broken {

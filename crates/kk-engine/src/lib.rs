@@ -1,9 +1,9 @@
 //! Runs pipelines of idempotent tasks on many hosts at once.
 //!
-//! The layers, from the outside in: a [`Pipeline`] is what one command does; a [`Module`] is one capability in it;
-//! a [`Task`] is one step on a set of hosts; an [`Action`] is one idempotent operation on one host. A pipeline is
-//! plain data, built from what the user wants and from the [`Facts`] of the hosts; [`Plan::new`] evaluates every
-//! check without a round trip, and [`run`] does what is left. See docs/design/engine.md.
+//! The layers, from the outside in: a [`Pipeline`] is the work of one command; a [`Module`] is one capability in it; a [`Task`]
+//! is one step on a set of hosts; an [`Action`] is one idempotent operation on one host. A pipeline is plain data, built from the
+//! user's configuration and from the [`Facts`] of the hosts. [`Plan::new`] evaluates every check without a round trip, and
+//! [`run`] carries out the remaining work. See ARCHITECTURE.md, "The engine".
 
 mod action;
 pub mod actions;
@@ -47,5 +47,5 @@ pub use shell::{HOST_LOCK, LIB};
 pub use slot::{Slot, SlotKey, Slots};
 pub use turn::{Most, Turn};
 
-/// The lane of the control machine, the one that runs this program: downloads, certificates, rendering.
+/// The lane of the control machine, on which kk runs: downloads, certificates, rendering.
 pub const CONTROL: &str = "control";

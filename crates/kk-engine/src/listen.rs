@@ -1,4 +1,4 @@
-//! From the run to its listeners: events with their time and without secrets.
+//! Delivers events to the listeners of a run, with their time and without secrets.
 
 use std::{sync::Arc, time::Instant};
 
@@ -6,13 +6,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{Event, EventKind, Redactor};
 
-/// Receives the events of a run, one after the other.
+/// Receives the events of a run, in order.
 pub trait Listener: Send {
     /// An event happened.
     fn on_event(&mut self, event: &Event);
 }
 
-/// Where events go in. Cheap to clone. The run's time begins with [`events`].
+/// The sending end for events. Cheap to clone. The run's time starts with [`events`].
 #[derive(Clone)]
 pub struct EventSender {
     sender: mpsc::UnboundedSender<Message>,
@@ -20,25 +20,25 @@ pub struct EventSender {
     redactor: Arc<Redactor>,
 }
 
-/// Where events come out, for [`listen`].
+/// The receiving end for events, for [`listen`].
 pub struct EventReceiver {
     messages: mpsc::UnboundedReceiver<Message>,
 }
 
 enum Message {
     Event(Box<Event>),
-    /// Answered as soon as the events before it are handled.
+    /// Answered as soon as all previous events are handled.
     Flush(oneshot::Sender<()>),
 }
 
-/// A channel for the events of a run. `redactor` takes the run's secrets out of every event.
+/// A channel for the events of a run. `redactor` removes the run's secrets from every event.
 pub fn events(redactor: Redactor) -> (EventSender, EventReceiver) {
     let (sender, messages) = mpsc::unbounded_channel();
     (EventSender { sender, began: Instant::now(), redactor: Arc::new(redactor) }, EventReceiver { messages })
 }
 
 impl EventSender {
-    /// Hands an event to the listeners.
+    /// Sends an event to the listeners.
     pub fn send(&self, kind: EventKind) {
         let event = Event { at_ms: self.elapsed_ms(), kind: self.redactor.event(kind) };
         // A run does not depend on its listeners.
@@ -59,14 +59,14 @@ impl EventSender {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Takes secrets out of texts.
+    /// Removes secrets from texts.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 }
 
 impl EventReceiver {
-    /// The next event; the one before counts as handled. None when all senders are gone.
+    /// The next event; this call marks the previous event as handled. `None` when all senders are gone.
     pub async fn recv(&mut self) -> Option<Event> {
         loop {
             match self.messages.recv().await? {
@@ -78,7 +78,7 @@ impl EventReceiver {
     }
 }
 
-/// Hands every event to every listener, until all senders are gone.
+/// Passes every event to every listener, until all senders are gone.
 pub async fn listen(mut receiver: EventReceiver, mut listeners: Vec<Box<dyn Listener>>) {
     while let Some(event) = receiver.recv().await {
         for listener in &mut listeners {

@@ -1,4 +1,4 @@
-//! The log of a run: what the terminal shows and more, for a person to read afterwards.
+//! The log of a run: the output of the terminal and more, for people to read afterwards.
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use kk_util::open_private;
 
 use crate::{Event, EventKind, Failure, Finding, Listener, Outcome, Problem, Severity, Summary};
 
-/// Writes `kk.log`: a line for each event but progress, and all of a failure.
+/// Writes `kk.log`: a line for each event except progress, and all details of a failure.
 pub struct LogFile {
     path: PathBuf,
     file: File,
@@ -20,13 +20,13 @@ impl LogFile {
     /// A log in the directory of a run.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn create(run_directory: &Path) -> io::Result<Self> {
         let path = run_directory.join("kk.log");
         Ok(Self { file: open_private(&path)?, path })
     }
 
-    /// Where it is.
+    /// The path of the log.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -44,7 +44,7 @@ impl Listener for LogFile {
     }
 }
 
-/// Milliseconds, shown as seconds.
+/// Formats milliseconds as seconds.
 struct Seconds(u64);
 
 impl std::fmt::Display for Seconds {
@@ -53,7 +53,7 @@ impl std::fmt::Display for Seconds {
     }
 }
 
-/// An event in words.
+/// An event as text.
 fn text_of(kind: &EventKind) -> Option<String> {
     Some(match kind {
         EventKind::RunStarted { command, hosts, time, .. } => {
@@ -100,7 +100,7 @@ fn text_of(kind: &EventKind) -> Option<String> {
     })
 }
 
-/// `node1: `, or nothing for what concerns the cluster.
+/// `node1: `, or nothing for an event that concerns the cluster.
 fn of_host(host: Option<&str>) -> String {
     host.map(|host| format!("{host}: ")).unwrap_or_default()
 }
@@ -124,7 +124,7 @@ fn planned_text(modules: &[(String, usize)]) -> String {
     format!("to do: {}", if counts.is_empty() { "nothing".into() } else { counts.join(", ") })
 }
 
-/// The details of a failed task stand at its own event.
+/// The text of a problem. The details of a failed task are logged with its own event.
 fn problem_text(problem: &Problem) -> String {
     let Problem { message, hint, place, task, .. } = problem;
     match (place, task) {
@@ -163,7 +163,7 @@ fn failure_of(outcome: &Outcome) -> Option<&Failure> {
     }
 }
 
-/// The details of a failure, each on a line of its own.
+/// The details of a failure, each on a separate line.
 fn failure_text(failure: &Failure) -> String {
     let command = failure.command.iter().map(|command| format!("command: {command}"));
     let code = failure.code.iter().map(|code| format!("exit code: {code}"));

@@ -1,10 +1,10 @@
-//! The record of a host, `/etc/kubekey/owned`: what was made or replaced there, and for which cluster.
+//! The ownership record of a host, `/etc/kubekey/owned`: the changes that kk made there, and for which cluster.
 //!
 //! Written by the functions of `lib.sh`, which lists the kinds of lines; read by the probe and parsed here, once.
 
 use serde::{Deserialize, Serialize};
 
-/// The record of a host.
+/// The ownership record of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct Owned {
@@ -15,11 +15,11 @@ pub struct Owned {
 /// One line of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What kind of change it notes.
+    /// The kind of change that it records.
     pub kind: Kind,
     /// A path, or the name of a unit, user, module, package or kernel setting.
     pub subject: String,
-    /// Further fields, as `lib.sh` lists them.
+    /// Additional fields, as listed in `lib.sh`.
     pub details: Vec<String>,
     /// The whole line.
     pub line: String,
@@ -28,19 +28,19 @@ pub struct Entry {
 /// Kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A file or link that was not there.
+    /// A file or link that did not exist.
     Made,
     /// A file or link whose original is kept.
     Saved,
-    /// A directory that was not there.
+    /// A directory that did not exist.
     Dir,
-    /// Attributes that a directory had.
+    /// Previous attributes of a directory.
     Attr,
     /// A marked block in a file.
     Block,
     /// Lines of a file that were commented out.
     Marked,
-    /// A kernel setting's former value.
+    /// The previous value of a kernel setting.
     Sysctl,
     /// A kernel module that was loaded.
     Module,
@@ -54,7 +54,7 @@ pub enum Kind {
     Swap,
     /// A package that was installed.
     Package,
-    /// A line of another version of this program.
+    /// A line written by another version of kk.
     Other,
 }
 
@@ -86,40 +86,40 @@ pub struct Identity {
     pub cluster: String,
     /// SHA-256 of the cluster's CA.
     pub ca_sha256: String,
-    /// `/etc/machine-id` of the host when the line was written: another one means that the disk was copied.
+    /// `/etc/machine-id` of the host when the line was written. A different value means that the disk was copied.
     pub machine_id: String,
 }
 
 impl Owned {
-    /// Reads the file. A last line without its newline was cut by a power failure, and does not count.
+    /// Parses the file. A last line without a newline was truncated by a power failure and is ignored.
     pub(crate) fn parse(text: &str) -> Self {
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         whole.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>().into()
     }
 
-    /// The cluster that the host belongs to, when the record says it.
+    /// The cluster that the host belongs to, if the record contains it.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
     }
 
-    /// Its lines in order, but for the head line.
+    /// Its lines in order, except the head line.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Whether a line of this kind is about `subject`.
+    /// Whether a line of this kind concerns `subject`.
     pub fn has(&self, kind: Kind, subject: &str) -> bool {
         self.entries.iter().any(|entry| entry.kind == kind && entry.subject == subject)
     }
 
-    /// Whether the file, link or directory was made or replaced by this program.
+    /// Whether the file, link or directory was made or replaced by kk.
     pub fn owns(&self, path: &str) -> bool {
         let is_path = |kind| matches!(kind, Kind::Made | Kind::Saved | Kind::Dir);
         self.entries.iter().any(|entry| is_path(entry.kind) && entry.subject == path)
     }
 }
 
-/// From the lines of the file.
+/// Parses the lines of the file.
 impl<S: Into<String>> From<Vec<S>> for Owned {
     fn from(lines: Vec<S>) -> Self {
         let mut owned = Self::default();

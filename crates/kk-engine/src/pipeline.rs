@@ -1,4 +1,4 @@
-//! Pipeline, Module and Task: what one command does, as plain data.
+//! Pipeline, Module and Task: the work of one command, as plain data.
 
 use std::{
     borrow::Cow,
@@ -9,11 +9,11 @@ use std::{
 
 use crate::{Action, CONTROL, Most, ProbeSpec, SlotKey, Turn};
 
-/// What one command does: an ordered list of modules.
+/// The work of one command: an ordered list of modules.
 pub struct Pipeline {
-    /// The modules in the order in which people read them.
+    /// The modules in the order in which they are shown.
     pub modules: Vec<Module>,
-    /// Hosts that the command leaves as they are. What others need of one of them and no task provides is there already.
+    /// Hosts that the command does not change. A slot of such a host that no task provides counts as filled.
     pub outside: BTreeSet<String>,
 }
 
@@ -23,15 +23,14 @@ impl Pipeline {
         Self { modules, outside: BTreeSet::new() }
     }
 
-    /// Names the hosts that the command leaves as they are.
+    /// Names the hosts that the command does not change.
     #[must_use]
     pub fn outside(mut self, hosts: impl IntoIterator<Item = String>) -> Self {
         self.outside.extend(hosts);
         self
     }
 
-    /// By host, what the checks of its actions read from the host's facts. A pipeline built from empty facts tells what
-    /// to probe.
+    /// The facts that the checks of its actions read, by host. The probe is built from the pipeline of empty facts.
     pub fn asks(&self) -> BTreeMap<String, ProbeSpec> {
         let mut specs: BTreeMap<String, ProbeSpec> = BTreeMap::new();
         let tasks = self.modules.iter().flat_map(|module| &module.tasks);
@@ -51,7 +50,7 @@ pub struct Module {
     pub name: &'static str,
     /// The tasks, in lane order.
     pub tasks: Vec<Task>,
-    /// Why the module does nothing in this run, when it was left out by a setting.
+    /// Why the module does nothing in this run, if a setting excludes it.
     pub skipped: Option<String>,
 }
 
@@ -61,7 +60,7 @@ impl Module {
         Self { name, tasks, skipped: None }
     }
 
-    /// A module that a setting leaves out.
+    /// A module that a setting excludes.
     pub fn skipped(name: &'static str, why: impl Into<String>) -> Self {
         Self { name, tasks: Vec::new(), skipped: Some(why.into()) }
     }
@@ -69,28 +68,28 @@ impl Module {
 
 /// One step on a set of hosts.
 pub struct Task {
-    /// Name of its file, unique inside the module: `start_etcd`. Made at run time for a task of one host's turn:
+    /// Name of its file, unique inside the module: `start_etcd`. Created at run time for a task of one host's turn:
     /// `drain_node7`.
     pub name: Cow<'static, str>,
-    /// What people read while it runs: "Start etcd".
+    /// The title shown while it runs: "Start etcd".
     pub title: Cow<'static, str>,
-    /// What is to be done, by host name.
+    /// The work of each host, by host name.
     pub hosts: BTreeMap<String, HostWork>,
-    /// When to try again after what an action calls transient. A connection that cannot be made or is lost is tried
-    /// [`Retry::CONNECTION`] at least, because every action looks at the host first.
+    /// Retries after a failure that an action calls transient. A connection that fails or is lost is retried at least as
+    /// [`Retry::CONNECTION`] specifies, because every action checks the host first.
     pub retry: Retry,
-    /// Time for one attempt on one host.
+    /// Time limit for one attempt on one host.
     pub timeout: Duration,
     /// The turn that it is a part of, on each of its hosts.
     pub turn: Option<Turn>,
-    /// Runs in the background of the lane as soon as its needs are there, on a session of its own.
+    /// Runs in the background of the lane as soon as its needs are filled, on a separate session.
     pub background: bool,
-    /// Does nothing but wait for its needs: see [`Task::barrier`].
+    /// Only waits for its needs: see [`Task::barrier`].
     pub(crate) barrier: bool,
 }
 
 impl Task {
-    /// A task with no hosts yet, no retry and ten minutes for an attempt.
+    /// A task with no hosts yet, no retry and a time limit of ten minutes for an attempt.
     pub fn new(name: impl Into<Cow<'static, str>>, title: impl Into<Cow<'static, str>>) -> Self {
         Self {
             name: name.into(),
@@ -104,8 +103,8 @@ impl Task {
         }
     }
 
-    /// A barrier: fills `slot` when all of `needs` are filled. Where each of N hosts waits for each of N others, this
-    /// makes 2 N waits of N².
+    /// A barrier: fills `slot` when all of `needs` are filled. If each of N hosts waits for each of N others, a barrier reduces
+    /// N² waits to 2 N.
     pub fn barrier(
         name: impl Into<Cow<'static, str>>,
         needs: impl IntoIterator<Item = SlotKey>,
@@ -122,14 +121,14 @@ impl Task {
         self
     }
 
-    /// Sets the time for one attempt.
+    /// Sets the time limit for one attempt.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets when to try again.
+    /// Sets the retries.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
@@ -143,7 +142,7 @@ impl Task {
         self
     }
 
-    /// Limits the number of hosts that work on it at once: a turn of this task alone.
+    /// Limits the number of hosts that work on it at once, by a turn of this task alone.
     #[must_use]
     pub fn concurrency(self, hosts: usize) -> Self {
         let turn = Turn::new(self.name.clone(), Most::Hosts(hosts));
@@ -161,19 +160,19 @@ impl Task {
 /// The part of a task that one host does.
 #[derive(Default)]
 pub struct HostWork {
-    /// Operations in order. Those without a difference are left out of the run.
+    /// Operations in order. Operations without a difference are left out of the run.
     pub actions: Vec<Box<dyn Action>>,
     /// Slots that must be filled before it begins.
     pub needs: Vec<SlotKey>,
-    /// Soft dependencies: slots that must be filled or failed before it begins. Unlike `needs`, a failed provider
-    /// does not fail this task; the two differ only where `--ignore-err` has dropped a host.
+    /// Soft dependencies: slots that must be filled or failed before it begins. Unlike `needs`, a failed provider does not fail
+    /// this task; the two differ only if `--ignore-err` has dropped a host.
     pub after: Vec<SlotKey>,
-    /// Slots that are filled when it is done (or when there was nothing to do).
+    /// Slots that are filled when it is done (or if there was nothing to do).
     pub provides: Vec<SlotKey>,
-    /// The host that it is about, when another one does it: a drain runs where the API is. Shown instead of the host
-    /// that works, and the one whose turn it is.
+    /// The host that the work concerns, if another host does it: a drain runs where the API is. It is shown instead of the
+    /// working host, and it is the host whose turn it is.
     pub about: Option<String>,
-    /// Among those that wait for a permit to work or to upload, the highest goes first.
+    /// Among works that wait for a permit to work or to upload, the highest priority is first.
     pub priority: u8,
 }
 
@@ -183,28 +182,28 @@ impl HostWork {
         Self { actions, ..Self::default() }
     }
 
-    /// Adds a slot that must be filled before.
+    /// Adds a slot that must be filled before it begins.
     #[must_use]
     pub fn needs(mut self, key: SlotKey) -> Self {
         self.needs.push(key);
         self
     }
 
-    /// Adds a slot that must be filled or failed before.
+    /// Adds a slot that must be filled or failed before it begins.
     #[must_use]
     pub fn after(mut self, key: SlotKey) -> Self {
         self.after.push(key);
         self
     }
 
-    /// Names the host that it is about, when another one does it.
+    /// Names the host that the work concerns, if another host does it.
     #[must_use]
     pub fn about(mut self, host: impl Into<String>) -> Self {
         self.about = Some(host.into());
         self
     }
 
-    /// Sets how early it gets a permit among those that wait; 0 is the lowest.
+    /// Sets the priority for permits; 0 is the lowest.
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Self {
         self.priority = priority;
@@ -219,10 +218,10 @@ impl HostWork {
     }
 }
 
-/// When to try again: only errors that can pass (connection, timeout, "not ready yet").
+/// Retries, only after errors that can pass (connection, timeout, "not ready yet").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Attempts in all, at least 1.
+    /// Number of attempts, at least 1.
     pub attempts: u32,
     /// Wait before the second attempt; doubles each time, with jitter.
     pub delay: Duration,
@@ -234,7 +233,7 @@ impl Retry {
     /// One attempt.
     pub const NEVER: Self = Self { attempts: 1, delay: Duration::ZERO, longest: Duration::ZERO };
 
-    /// What a broken connection gets in every task.
+    /// The retries after a broken connection, in every task.
     pub const CONNECTION: Self = Self::times(3);
 
     /// `attempts` attempts, the first wait one second, the longest fifteen.
@@ -242,8 +241,8 @@ impl Retry {
         Self { attempts, delay: Duration::from_secs(1), longest: Duration::from_secs(15) }
     }
 
-    /// The wait before the attempt after the `attempt`th: doubled each time, and up to a quarter more or less, so that
-    /// hosts that failed together do not come back together.
+    /// The wait before the attempt after the `attempt`th: doubled each time, and varied by up to a quarter, so that hosts that
+    /// failed together do not retry together.
     pub(crate) fn pause(self, attempt: u32) -> Duration {
         let doubled = self.delay.saturating_mul(1 << (attempt - 1).min(16)).min(self.longest);
         let percent = 75 + RandomState::new().hash_one(attempt) % 51;

@@ -1,15 +1,15 @@
-//! Typed questions of the probe: what is asked of a host and how its answer is read, in one value.
+//! Typed questions of the probe: the shell snippet for a host and the parser of its output, in one value.
 //!
-//! No answer is never "no": [`Facts::answer`] keeps apart a host that was not asked, one that gave no answer (too slow,
-//! failed, not understood), and an answer.
+//! A missing answer never counts as "no". [`Facts::answer`] distinguishes three cases: the host was not asked, it gave no answer
+//! (too slow, failed, not understood), or it answered.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, time::Duration};
 
 use crate::{Facts, ProbeSpec};
 
-/// A shell snippet, the parser of what it prints, and the time that it may take.
+/// A shell snippet, the parser of its output, and its time limit.
 ///
-/// A snippet ends with 0 when it could find out, whatever the answer is: `[ -d /x ] && echo yes || echo no`.
+/// A snippet ends with 0 if it could determine the answer, whatever the answer is: `[ -d /x ] && echo yes || echo no`.
 #[derive(Clone, Debug)]
 pub struct Question<T> {
     name: Cow<'static, str>,
@@ -20,12 +20,12 @@ pub struct Question<T> {
 }
 
 impl<T> Question<T> {
-    /// The time that a snippet may take unless it is told otherwise. In the first minutes after a boot all questions of a
-    /// slow host together take longer than one alone: on an emulated machine 20 seconds were not enough.
+    /// The default time limit of a snippet. In the first minutes after a boot, a slow host needs longer for all questions
+    /// together than for a single question: on an emulated machine 20 seconds were not enough.
     const LIMIT: Duration = Duration::from_mins(1);
 
-    /// A question with a constant snippet. `parse` gets exactly what the snippet prints; `None` says that it is no
-    /// whole answer. The snippet may take a minute.
+    /// A question with a constant snippet. `parse` gets exactly the snippet's output; `None` means that it is not a complete
+    /// answer. The time limit is one minute.
     pub const fn new(name: &'static str, snippet: &'static str, parse: fn(&str) -> Option<T>) -> Self {
         Self {
             name: Cow::Borrowed(name),
@@ -36,28 +36,28 @@ impl<T> Question<T> {
         }
     }
 
-    /// A question whose name and snippet are made at run time: add the snippet with [`Question::with_snippet`].
+    /// A question whose name and snippet are created at run time: add the snippet with [`Question::with_snippet`].
     pub fn named(name: String, parse: fn(&str) -> Option<T>) -> Self {
         Self { name: Cow::Owned(name), ..Self::new("", "", parse) }
     }
 
-    /// The same question with a snippet made at run time, for this host or cluster. Its name and parser stay, so that
-    /// the constant reads the answer.
+    /// The same question with a snippet created at run time, for this host or cluster. Name and parser stay the same, so that the
+    /// constant can read the answer.
     #[must_use]
     pub fn with_snippet(mut self, snippet: impl Into<Cow<'static, str>>) -> Self {
         self.snippet = snippet.into();
         self
     }
 
-    /// Sets the time that the snippet may take, in whole seconds.
+    /// Sets the time limit of the snippet, in whole seconds.
     #[must_use]
     pub const fn within(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Says that the parser recognises an answer that was cut off. What a snippet printed before it failed or ran out
-    /// of time is read then, too; without this it is no answer.
+    /// Declares that the parser recognises a truncated answer. Then the output of a snippet that failed or ran out of time is
+    /// parsed, too; otherwise it counts as no answer.
     #[must_use]
     pub const fn marks_its_end(mut self) -> Self {
         self.marks_its_end = true;
@@ -70,7 +70,7 @@ impl<T> Question<T> {
     }
 }
 
-/// Parser for one word or text: all that was printed, without white space at both ends.
+/// Parser for one word or text: the whole output, trimmed.
 pub fn text(printed: &str) -> Option<String> {
     Some(printed.trim().to_owned())
 }
@@ -89,7 +89,7 @@ pub fn yes_or_no(printed: &str) -> Option<bool> {
     }
 }
 
-/// What is known of a question.
+/// The answer to a question, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
     /// The host was not asked.
@@ -101,7 +101,7 @@ pub enum Answer<T> {
 }
 
 impl<T> Answer<T> {
-    /// The answer, when there is one. Only for places where no answer and "not asked" may be treated alike.
+    /// The answer, if there is one. Only for callers that treat "no answer" and "not asked" alike.
     pub fn answered(self) -> Option<T> {
         match self {
             Self::Answered(answer) => Some(answer),
@@ -121,7 +121,7 @@ impl<T> Answer<T> {
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// It took longer than it may.
+    /// It exceeded its time limit.
     TimedOut {
         /// The limit in seconds.
         seconds: u64,
@@ -133,7 +133,7 @@ pub enum Unanswered {
         /// Its last line of standard error.
         stderr: String,
     },
-    /// The parser did not understand what was printed.
+    /// The parser did not understand the output.
     NotUnderstood,
 }
 
@@ -148,26 +148,26 @@ impl fmt::Display for Unanswered {
     }
 }
 
-/// A question without its type, as [`ProbeSpec`] keeps it.
+/// A question without its type, as stored in [`ProbeSpec`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Shell text.
     pub snippet: String,
-    /// Seconds that it may take.
+    /// The time limit in seconds.
     pub seconds: u64,
 }
 
-/// What came back for a question, before it is read.
+/// The reply to a question, before it is parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// All that it printed.
+    /// The whole standard output.
     pub stdout: String,
     /// Its exit code.
     pub code: i32,
-    /// Its last line of standard error, when it failed.
+    /// Its last line of standard error, if it failed.
     pub stderr: String,
-    /// The limit in seconds that it ran into.
+    /// The time limit in seconds that it exceeded.
     pub timed_out: Option<u64>,
 }
 
@@ -175,7 +175,7 @@ pub struct Reply {
 pub type Replies = BTreeMap<String, Reply>;
 
 impl ProbeSpec {
-    /// Adds a question. One of the same name is replaced.
+    /// Adds a question. An existing question with the same name is replaced.
     pub fn ask<T>(&mut self, question: &Question<T>) {
         let asked = Asked { snippet: question.snippet.to_string(), seconds: question.limit.as_secs().max(1) };
         self.questions.insert(question.name.to_string(), asked);
@@ -183,7 +183,7 @@ impl ProbeSpec {
 }
 
 impl Facts {
-    /// What is known of a question.
+    /// The answer to a question, or the reason why there is none.
     pub fn answer<T>(&self, question: &Question<T>) -> Answer<T> {
         let Some(reply) = self.replies.get(&*question.name) else { return Answer::NotAsked };
         let whole = reply.timed_out.is_none() && reply.code == 0;
@@ -200,13 +200,13 @@ impl Facts {
         })
     }
 
-    /// Puts in what a host would print for a question: for tests of what reads the answer.
+    /// Sets a host's output for a question, for tests of code that reads the answer.
     pub fn reply<T>(&mut self, question: &Question<T>, printed: impl Into<String>) {
         let reply = Reply { stdout: printed.into(), ..Reply::default() };
         self.replies.insert(question.name.to_string(), reply);
     }
 
-    /// Puts in that a question got no answer in its time: for tests of what reads the answer.
+    /// Records a question as timed out, for tests of code that reads the answer.
     pub fn time_out<T>(&mut self, question: &Question<T>) {
         let timed_out = Some(question.limit.as_secs());
         self.replies.insert(question.name.to_string(), Reply { timed_out, ..Reply::default() });

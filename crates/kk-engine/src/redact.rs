@@ -1,10 +1,10 @@
-//! Takes secrets out of all events, and makes their text safe to show.
+//! Removes secrets from all events, and makes their text safe to show.
 //!
-//! Texts come from hosts, too, and a compromised host must not control the terminal on which they are shown. This is the only
+//! Some texts are from hosts, and a compromised host must not control the terminal on which they are shown. This is the only
 //! place that escapes them, before any listener gets an event.
 //!
-//! Secrets travel as files and never as text, so this is the second line of defence: a program on a host may quote its
-//! own configuration in an error.
+//! Secrets are sent as files and never as text, so this is the second line of defence: a binary on a host may quote its own
+//! configuration in an error.
 
 use std::borrow::Cow;
 
@@ -13,9 +13,9 @@ use crate::{
     Warning, escape_controls,
 };
 
-/// Shorter texts would take away parts of ordinary words.
+/// Removing shorter texts would remove parts of ordinary words.
 const SHORTEST: usize = 4;
-/// Lines of a secret of several lines (a private key) that are taken out one by one.
+/// Minimum length of the lines of a multi-line secret (a private key) that are removed individually.
 const SHORTEST_LINE: usize = 16;
 
 /// The secrets of a run.
@@ -25,7 +25,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Takes the secrets. Those of fewer than four characters cannot be told from ordinary text, and are left.
+    /// Takes the secrets. Secrets of fewer than four characters cannot be distinguished from ordinary text, and are ignored.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut all = Vec::new();
         for secret in secrets {
@@ -40,7 +40,7 @@ impl Redactor {
             all.push(secret.trim().to_owned());
         }
         all.retain(|secret| secret.chars().count() >= SHORTEST);
-        // A secret that contains another goes first, or its rest would stay.
+        // A secret that contains another is replaced first, or its rest would remain.
         all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         all.dedup();
         Self { secrets: all }
@@ -68,7 +68,7 @@ impl Redactor {
         }
     }
 
-    /// The event as listeners get it. Names of hosts, modules and tasks come from the file and from this program: they hold no
+    /// The event as listeners get it. Names of hosts, modules and tasks are from the Cluster file and from kk: they contain no
     /// secret and no control character.
     pub fn event(&self, kind: EventKind) -> EventKind {
         match kind {
@@ -246,10 +246,10 @@ mod tests {
         ];
         let redactor = Redactor::new(["hunter2".to_owned()]);
         for event in events {
-            // The form for people holds what is not serialised as well.
+            // The `Debug` form also contains fields that are not serialised.
             let shown = format!("{:?}", redactor.event(event));
             assert!(shown.contains("***") && !shown.contains("hunter2"), "{shown}");
-            // The form for people escapes, too: what was escaped before has its backslash twice.
+            // The `Debug` form escapes, too: the backslash of text that is escaped already appears twice.
             let escaped = shown.matches(r"\\u{1b}[2K***\\u{202e}").count();
             assert!(escaped > 0 && escaped == shown.matches("***").count(), "{shown}");
         }

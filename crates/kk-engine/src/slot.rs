@@ -18,7 +18,7 @@ pub struct SlotKey {
 }
 
 impl SlotKey {
-    /// The host that it is of, when it is one of each host.
+    /// The host of the slot, if it is a slot per host.
     pub(crate) fn host(&self) -> Option<&str> {
         self.host.as_deref()
     }
@@ -33,7 +33,7 @@ impl fmt::Display for SlotKey {
     }
 }
 
-/// A slot that carries a `T`. `Slot<()>` only says that something is true now.
+/// A slot that carries a `T`. `Slot<()>` only signals that a condition holds.
 #[derive(Debug)]
 pub struct Slot<T> {
     key: SlotKey,
@@ -47,12 +47,12 @@ impl<T> Clone for Slot<T> {
 }
 
 impl<T: Send + Sync + 'static> Slot<T> {
-    /// One slot for the whole pipeline.
+    /// A slot for the whole pipeline.
     pub fn new(name: &str) -> Self {
         Self { key: SlotKey { name: name.to_owned(), host: None }, value: PhantomData }
     }
 
-    /// One slot for each host.
+    /// A slot for one host.
     pub fn of_host(name: &str, host: &str) -> Self {
         let key = SlotKey { name: name.to_owned(), host: Some(host.to_owned()) };
         Self { key, value: PhantomData }
@@ -64,7 +64,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
     }
 }
 
-/// State of one slot. `Failed` ends the wait of those who need it.
+/// State of one slot. `Failed` ends the wait of all works that need it.
 #[derive(Clone)]
 enum State {
     Empty,
@@ -85,17 +85,17 @@ impl Slots {
         slots.entry(key.clone()).or_insert_with(|| watch::channel(State::Empty).0).clone()
     }
 
-    /// Leaves a value for the end of the command: the summary and `--output json`. It must hold no secret.
+    /// Stores a value for the end of the command: the summary and `--output json`. It must not contain a secret.
     pub fn output(&self, name: impl Into<String>, value: impl Into<String>) {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), value.into());
     }
 
-    /// The values left so far.
+    /// The values stored so far.
     pub(crate) fn outputs(&self) -> BTreeMap<String, String> {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Fills a slot. The first value stays; a slot is written once.
+    /// Fills a slot. The first value is kept: a slot is written once.
     pub fn fill<T: Send + Sync + 'static>(&self, slot: &Slot<T>, value: T) {
         self.set(&slot.key, State::Filled(Arc::new(value)));
     }
@@ -105,7 +105,7 @@ impl Slots {
         self.set(key, State::Filled(Arc::new(())));
     }
 
-    /// Says that a slot will never be filled, and why. Who waits for it, or comes to, gets the reason.
+    /// Declares that a slot will never be filled. Current and later waits for it get the reason.
     pub fn fail(&self, key: &SlotKey, reason: impl Into<String>) {
         self.set(key, State::Failed(reason.into()));
     }

@@ -1,4 +1,4 @@
-//! For tests of pipelines: lets a [`kk_connector::FakeHost`] answer the engine's round trips.
+//! Helpers for tests of pipelines: let a [`kk_connector::FakeHost`] answer the engine's round trips.
 //!
 //! ```
 //! use kk_connector::{FakeHost, Output};
@@ -21,7 +21,7 @@ pub fn is_batch(command: &Command) -> bool {
     nonce(command).is_some()
 }
 
-/// The shell text of each operation of a batch, without what the engine puts before it.
+/// The shell text of each operation of a batch, without the text that the engine puts before it.
 pub fn scripts(command: &Command) -> Vec<String> {
     let numbered = (0..).map_while(|number| {
         let name = format!("{number}.sh");
@@ -31,7 +31,7 @@ pub fn scripts(command: &Command) -> Vec<String> {
     text.map(|text| text.split_once('\n').map_or(text.clone(), |(_, rest)| rest.to_owned())).collect()
 }
 
-/// What the host would say when `answer` is how each operation ends. The first that fails is the last.
+/// The host's output if `answer` determines how each operation ends. The first failed operation is the last one.
 pub fn answer(command: &Command, answer: impl Fn(&str) -> Output) -> Output {
     let nonce = nonce(command).unwrap_or_default();
     let mut stdout = format!("\n@{nonce} dir /run/kk\n");

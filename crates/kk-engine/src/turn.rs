@@ -1,27 +1,27 @@
-//! Turns: which hosts may be inside a sequence of tasks at once, in which order, and what a failure means for the rest.
+//! Turns: how many hosts may be inside a sequence of tasks at once, in which order, and the effect of a failure on the other
+//! hosts.
 
 use std::borrow::Cow;
 
-/// A permit with a key. A host holds it from its first task with that key to its last one, over all lanes; the tasks
-/// in between (drain, replace, start, wait until healthy, uncordon) are the host's turn. A turn that fails ends the key
-/// for all hosts whose turn has not begun, whatever `--ignore-err` says.
+/// A permit with a key. A host holds it from its first task with that key to its last one, over all lanes. The tasks in between
+/// (drain, replace, start, wait until healthy, uncordon) are the host's turn. If a turn fails, no host whose turn has not begun
+/// starts a turn with that key, regardless of `--ignore-err`.
 ///
-/// Turns of several tasks begin strictly in order; those of one task begin as their hosts are ready, unless an order is
-/// given.
+/// Turns of several tasks begin strictly in order. Turns of a single task begin as their hosts are ready, unless an order is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Tasks with the same key belong to the same turns. Their `most` and `order` are the same.
+    /// Tasks with the same key belong to the same turns. They must have the same `most` and `order`.
     pub key: Cow<'static, str>,
     /// How many hosts may be in their turn at once.
     pub most: Most,
-    /// Hosts in the order of their turns; those that are not named follow in the order of the pipeline.
+    /// Hosts in the order of their turns; hosts that are not listed follow in the order of the pipeline.
     pub order: Vec<String>,
 }
 
 /// How many hosts may be in their turn at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Most {
-    /// So many, at least one.
+    /// This many hosts, at least one.
     Hosts(usize),
     /// A share of the hosts that have a task with the key, at least one host.
     Percent(u8),
@@ -33,7 +33,7 @@ impl Turn {
         Self::new(key, Most::Hosts(1))
     }
 
-    /// So many hosts at once.
+    /// At most this many hosts at once.
     pub fn new(key: impl Into<Cow<'static, str>>, most: Most) -> Self {
         Self { key: key.into(), most, order: Vec::new() }
     }

@@ -69,7 +69,7 @@ pub struct SshConfig {
     pub timeout: Duration,
     /// How long the host may send nothing, not even an answer to a keep-alive, before the connection is given up. At least 6 s.
     pub silence: Duration,
-    /// Sessions that are idle for so long are closed, except the last one.
+    /// Sessions that are idle for this long are closed, except the last session.
     pub idle: Duration,
     /// The host to connect through.
     pub bastion: Option<Box<SshConfig>>,

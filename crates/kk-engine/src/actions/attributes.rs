@@ -6,7 +6,7 @@ use kk_connector::quote;
 
 use crate::FileFact;
 
-/// Mode and owner; root's unless said otherwise.
+/// Mode and owner; the default owner is root.
 #[derive(Clone, Debug)]
 pub(super) struct Attributes {
     /// Permission bits.
@@ -16,17 +16,17 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Root's, with these permission bits.
+    /// The attributes of a file of root with these permission bits.
     pub(super) fn of_root(mode: u32) -> Self {
         Self { mode, owner: "root:root".into() }
     }
 
-    /// Whether a file has them.
+    /// Whether a file has these attributes.
     pub(super) fn fit(&self, file: &FileFact) -> bool {
         file.mode == format!("{:o}", self.mode) && file.owner == self.owner
     }
 
-    /// As two words of a shell command.
+    /// As two arguments of a shell command.
     pub(super) fn words(&self) -> String {
         format!("{:o} {}", self.mode, quote(&self.owner))
     }

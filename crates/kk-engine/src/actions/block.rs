@@ -1,4 +1,4 @@
-//! A marked block in a file that belongs to somebody else.
+//! A marked block in a file that kk does not own.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ pub struct Block {
     path: String,
     begin: String,
     end: String,
-    /// With its last newline. One for all hosts: with a thousand of them, the names of all are long.
+    /// Includes the last newline. Shared by all hosts: with a thousand hosts, the list of their names is long.
     content: Arc<str>,
-    /// Of the content between its markers: with a thousand hosts, each would have to send the names of all.
+    /// Checksum of the content between its markers: with a thousand hosts, each would otherwise have to send the whole list.
     sha256: Arc<str>,
 }
 
@@ -38,13 +38,13 @@ impl Block {
         Self { path, begin, end, content, sha256 }
     }
 
-    /// The same block in another file.
+    /// The same block, in another file.
     #[must_use]
     pub fn at(&self, path: impl Into<String>) -> Self {
         Self { path: path.into(), ..self.clone() }
     }
 
-    /// Asks for the SHA-256 of the block with its markers.
+    /// The question for the SHA-256 of the block with its markers.
     fn question(&self) -> Question<String> {
         let name = format!("block {} {}", self.path, self.begin);
         Question::named(name, question::text).with_snippet(self.snippet())
@@ -59,7 +59,7 @@ impl Block {
 
 impl Action for Block {
     fn check(&self, facts: &Facts) -> Change {
-        // Without an answer the block is written: that changes nothing where it is as wanted.
+        // Without an answer the block is written: this changes nothing if the block is correct already.
         if facts.answer(&self.question()) == Answer::Answered(self.sha256.to_string()) {
             Change::None
         } else {
@@ -89,7 +89,7 @@ mod tests {
     use super::Block;
     use crate::{Action, Change, Facts};
 
-    /// Whether the block is to be written where a file has this text.
+    /// Whether the block is written into a file with this text.
     fn is_written(text: &str) -> bool {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("hosts").to_str().unwrap().to_owned();

@@ -1,10 +1,11 @@
-//! Which cluster a host belongs to, written down at the head of its record.
+//! Records at the head of a host's ownership record which cluster the host belongs to.
 
 use kk_connector::quote;
 
 use crate::{Action, Apply, Change, Facts, Script};
 
-/// Writes down that the host belongs to a cluster. A host that belongs to another one is refused, on the host itself.
+/// Records that the host belongs to a cluster. A host that belongs to another cluster is refused; the host itself makes this
+/// check.
 #[derive(Clone, Debug)]
 pub struct ClusterIdentity {
     name: String,

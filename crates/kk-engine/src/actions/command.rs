@@ -1,14 +1,14 @@
-//! Shell text of a module's own.
+//! Shell text that a module provides.
 
 use std::sync::Arc;
 
 use super::hints::Hints;
 use crate::{Action, Apply, Change, Facts, Load, OutputFn, ProbeSpec, Script};
 
-/// When something is to be done.
+/// The condition under which the script runs.
 type When = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
 
-/// Shell text that runs when the facts say so. For what the other actions cannot say.
+/// Shell text that runs if the facts require it, for changes that no other action covers.
 #[derive(Clone)]
 pub struct Command {
     describe: String,
@@ -21,7 +21,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Runs `script` always; say when with [`Command::when`]. `describe` is what the dry run prints: "load images".
+    /// Runs `script` always; [`Command::when`] sets a condition. `describe` is printed by the dry run: "load images".
     pub fn new(describe: impl Into<String>, script: impl Into<String>) -> Self {
         Self {
             describe: describe.into(),
@@ -34,21 +34,21 @@ impl Command {
         }
     }
 
-    /// Runs only on a host whose facts say so.
+    /// Runs only on a host whose facts fulfil the condition.
     #[must_use]
     pub fn when(mut self, when: impl Fn(&Facts) -> bool + Send + Sync + 'static) -> Self {
         self.when = Arc::new(when);
         self
     }
 
-    /// Says what [`Command::when`] reads from the facts, so that the probe looks at it.
+    /// Declares the facts that [`Command::when`] reads, so that the probe gathers them.
     #[must_use]
     pub fn reads(mut self, declare: impl FnOnce(&mut ProbeSpec)) -> Self {
         declare(&mut self.reads);
         self
     }
 
-    /// Adds a file to the script's directory. Secrets travel so.
+    /// Adds a file to the script's directory. Secrets are sent in such files.
     #[must_use]
     pub fn file(mut self, name: impl Into<String>, content: impl Into<Arc<[u8]>>) -> Self {
         self.script = self.script.with_file(name, content);
@@ -61,29 +61,29 @@ impl Command {
         files.into_iter().fold(self, |command, (name, content)| command.file(name, content))
     }
 
-    /// Reads what the script printed into slots.
+    /// Reads the script's standard output into slots.
     #[must_use]
     pub fn output(mut self, output: OutputFn) -> Self {
         self.script.output = Some(output);
         self
     }
 
-    /// Says what to do when it fails with words that contain `text`.
+    /// Sets the hint for a failure whose message contains `text`.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>, hint: impl Into<String>) -> Self {
         self.hints.add(text, hint);
         self
     }
 
-    /// Lets the task's retries try again when it fails with words that contain `text`.
+    /// Lets the task retry after a failure whose message contains `text`.
     #[must_use]
     pub fn transient_on(mut self, text: impl Into<String>) -> Self {
         self.transient.push(text.into());
         self
     }
 
-    /// Says that the script only waits (`kubectl wait`, `kubectl rollout status`): it changes nothing, holds no permit,
-    /// and is ended at once when the run is stopped.
+    /// Declares that the script only waits (`kubectl wait`, `kubectl rollout status`): it changes nothing, holds no permit, and
+    /// is ended at once when the run is stopped.
     #[must_use]
     pub fn only_waits(mut self) -> Self {
         self.load = Load::Wait;

@@ -5,7 +5,7 @@ use kk_connector::quote;
 use super::{attributes::Attributes, hints};
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
-/// A directory with these attributes; missing parents are made, 0755 and root's.
+/// A directory with these attributes; missing parents are created, 0755 and owned by root.
 #[derive(Clone, Debug)]
 pub struct Directory {
     path: String,
@@ -13,7 +13,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A directory of root's, 0755.
+    /// A directory of root, 0755.
     pub fn new(path: impl Into<String>) -> Self {
         Self { path: path.into(), attributes: Attributes::of_root(0o755) }
     }
@@ -36,7 +36,7 @@ impl Directory {
 impl Action for Directory {
     fn check(&self, facts: &Facts) -> Change {
         match facts.files.get(&self.path).filter(|file| file.kind == "dir" || file.kind == "link") {
-            // The owner of the host has put it elsewhere: its attributes are his.
+            // The administrator has moved the directory elsewhere and decides about its attributes.
             Some(file) if file.kind == "link" => Change::None,
             None => Change::needed(format!("make directory {}", self.path)),
             Some(file) if self.attributes.fit(file) => Change::None,

@@ -1,4 +1,4 @@
-//! A file of ours, whole.
+//! Writes a complete file that kk owns.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ pub struct File {
 }
 
 impl File {
-    /// A file of root's, 0644.
+    /// A file of root, 0644.
     pub fn new(path: impl Into<String>, content: impl Into<Arc<[u8]>>) -> Self {
         let content = content.into();
         let sha256 = sha256(&content);
         Self { path: path.into(), content, sha256, attributes: Attributes::of_root(0o644) }
     }
 
-    /// A file of text of root's, 0644.
+    /// A text file of root, 0644.
     pub fn text(path: impl Into<String>, content: impl Into<String>) -> Self {
         Self::new(path, content.into().into_bytes())
     }
@@ -44,7 +44,7 @@ impl File {
         self
     }
 
-    /// Whether the content is there, whatever its attributes.
+    /// Whether the file has the content, regardless of its attributes.
     fn has_content(&self, facts: &Facts) -> bool {
         facts.files.get(&self.path).is_some_and(|file| file.kind == "file" && file.sha256 == self.sha256)
     }
@@ -64,7 +64,7 @@ impl Action for File {
     fn apply(&self, facts: &Facts) -> Apply {
         let (path, attributes) = (quote(&self.path), self.attributes.words());
         if self.has_content(facts) {
-            // The content keeps its time, so that no unit seems to need a restart.
+            // The modification time of the content is kept, so that no unit is restarted without need.
             return Apply::Script(Script::new(format!("kk_attributes {path} {attributes}\n")));
         }
         let script = Script::new(format!("kk_put content {path} {attributes}\n"));

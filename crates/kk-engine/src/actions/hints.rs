@@ -1,6 +1,6 @@
-//! What to do about a failure, found by a host's own words.
+//! Finds the remedy for a failure by the host's error message.
 
-/// A table of (text in the host's words, what to do).
+/// A table of (text in the host's message, hint).
 #[derive(Clone, Default)]
 pub(super) struct Hints(Vec<(String, String)>);
 
@@ -15,7 +15,7 @@ impl Hints {
     }
 }
 
-/// What to do when something cannot be put at `path`.
+/// The hint for a failure to write to `path`.
 pub(super) fn at_path(path: &str, stderr: &str) -> Option<String> {
     let says = |text| stderr.contains(text);
     if says("No space left on device") || says("Disk quota exceeded") {

@@ -1,4 +1,4 @@
-//! Actions that every module can use. Each is a small builder; nothing is touched before the runner applies it.
+//! Actions that every module can use. Each is a small builder; no host is touched before the runner applies the action.
 
 mod attributes;
 mod block;
@@ -30,12 +30,12 @@ pub use wait::WaitUntil;
 
 use crate::{Action, Change, Facts};
 
-/// Whether any of these actions has something to do: what [`Unit::force_restart`] wants to know.
+/// Whether any of these actions has something to do: the condition for [`Unit::force_restart`].
 pub fn any_needed(actions: &[Box<dyn Action>], facts: &Facts) -> bool {
     actions.iter().any(|action| action.check(facts).is_needed())
 }
 
-/// The change of these lines; none when there are none.
+/// The change described by these lines; no change if there are none.
 fn lines(lines: Vec<String>) -> Change {
     if lines.is_empty() { Change::None } else { Change::Needed(lines) }
 }

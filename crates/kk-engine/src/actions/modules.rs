@@ -1,4 +1,4 @@
-//! Kernel modules: loaded now, and by a drop-in file at the next boot.
+//! Loads kernel modules now, and at each boot by a drop-in file.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use kk_connector::quote;
 use super::{file::File, lines};
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
-/// Kernel modules that must be loaded or built in, listed in a file of ours below `/etc/modules-load.d`.
+/// Kernel modules that must be loaded or built in, listed in a file of kk below `/etc/modules-load.d`.
 #[derive(Clone)]
 pub struct KernelModules {
     path: String,

@@ -1,4 +1,4 @@
-//! No swap: the kubelet's default.
+//! Turns swap off, as the kubelet requires by default.
 
 use super::lines;
 use crate::{Action, Answer, Apply, Change, Facts, ProbeSpec, Question, Script, question};
@@ -11,7 +11,7 @@ awk '!/^#/ && $3 == \"swap\" { n++ } END { print n ? \"yes\" : \"no\" }' /etc/fs
     question::yes_or_no,
 );
 
-/// Ends the use of swap, now and at the next boot. A delete puts it back.
+/// Ends the use of swap, now and at the next boot. Deleting the cluster restores it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SwapOff;
 
@@ -19,7 +19,7 @@ impl Action for SwapOff {
     fn check(&self, facts: &Facts) -> Change {
         let mut changes: Vec<String> =
             facts.swaps.iter().map(|device| format!("turn off swap {device}")).collect();
-        // Without an answer the file is looked at again when the change is made.
+        // Without an answer, the file is inspected again when the change is made.
         if !matches!(facts.answer(&FSTAB), Answer::NotAsked | Answer::Answered(false)) {
             changes.push("comment swap out of /etc/fstab".into());
         }

@@ -1,4 +1,4 @@
-//! Kernel settings: a drop-in file for the next boot, and the live values.
+//! Sets kernel settings: in a drop-in file for the next boot, and live.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -7,8 +7,8 @@ use kk_connector::quote;
 use super::{file::File, lines};
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
-/// Kernel settings in a file of ours below `/etc/sysctl.d`, and live. A setting that root cannot write (a container,
-/// a hardened host) or that the kernel lacks stays as it is.
+/// Kernel settings in a file of kk below `/etc/sysctl.d`, and live. A setting that root cannot write (a container, a hardened
+/// host) or that the kernel lacks stays unchanged.
 #[derive(Clone)]
 pub struct Sysctls {
     path: String,
@@ -44,7 +44,7 @@ impl Action for Sysctls {
     }
 
     fn apply(&self, facts: &Facts) -> Apply {
-        // All settings, also those that the probe did not see: a module of the same plan may bring them.
+        // All settings, even if the probe did not find them: a kernel module of the same plan may add them.
         let mut script = match self.file.apply(facts) {
             Apply::Script(script) if self.file.check(facts).is_needed() => script,
             _ => Script::default(),
@@ -61,7 +61,7 @@ impl Action for Sysctls {
     }
 
     fn hint(&self, stderr: &str) -> Option<String> {
-        // What bash and dash say of EINVAL.
+        // The messages of bash and dash for EINVAL.
         let refused = stderr.contains("Invalid argument") || stderr.contains("I/O error");
         refused.then(|| format!("the kernel refuses one of the values in {}", self.path))
     }

@@ -1,4 +1,4 @@
-//! Large files from this machine.
+//! Transfers large files from the control machine.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use super::{hints, lines};
 use crate::{Action, Apply, Change, Context, Facts, Failure, ProbeSpec, Run, Script, shell};
 
-/// Large files from this machine, all in one round trip. Only those whose SHA-256 differs travel; each lands whole or
-/// not at all, and is written down on the host before.
+/// Large files from the control machine, all in one round trip. Only files whose SHA-256 differs are sent. Each file arrives
+/// completely or not at all, and is entered in the host's ownership record before.
 #[derive(Clone)]
 pub struct Upload {
     files: Vec<UploadFile>,
@@ -18,13 +18,13 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// These files, in the order in which they are wanted. Their owner is root.
+    /// These files, in the order in which they are needed. Their owner is root.
     pub fn new(files: Vec<UploadFile>) -> Self {
         Self { files, taker: None }
     }
 
-    /// The files are only for a script, which runs when all are there, in the same round trip, and removes them. Its own
-    /// files lie beside it.
+    /// The files are only for a script. It runs in the same round trip when all files have arrived, and removes them. The
+    /// script's own files are in its directory.
     #[must_use]
     pub fn taken_by(mut self, script: Script) -> Self {
         self.taker = Some(script);
@@ -76,7 +76,7 @@ impl Run for Transfer {
         let upload = kk_connector::Upload {
             files: self.files.clone(),
             hooks: self.hooks(),
-            // The runner ends it with the task's timeout, through `cancel`.
+            // The runner ends the upload at the task's timeout, through `cancel`.
             timeout: Duration::from_hours(24),
             cancel: context.cancel.clone(),
             progress: Some(progress),
@@ -99,8 +99,8 @@ impl Run for Transfer {
 }
 
 impl Transfer {
-    /// Writes down the targets before the first byte, so that a delete finds them whatever happens then; and keeps the
-    /// sums afterwards, so that the next probe need not read the files.
+    /// Records the targets before the first byte is sent, so that a delete finds them in any case. Afterwards stores the
+    /// checksums, so that the next probe need not read the files.
     fn hooks(&self) -> UploadHooks {
         let (mut own, mut sums) = (String::new(), String::new());
         for UploadFile { target, sha256, .. } in &self.files {

@@ -4,7 +4,7 @@ use kk_connector::quote;
 
 use crate::{Action, Apply, Change, Facts, ProbeSpec, Script};
 
-/// A system user with a group of its own name, who cannot log in. One who is there already stays as he is.
+/// A system user with a group of the same name, who cannot log in. An existing user stays unchanged.
 #[derive(Clone, Debug)]
 pub struct User {
     name: String,

@@ -1,4 +1,4 @@
-//! Waiting on a host until something is true, in one round trip.
+//! Waits on a host until a condition holds, in one round trip.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,13 +7,13 @@ use kk_connector::quote;
 use super::hints::Hints;
 use crate::{Action, Apply, Change, Facts, Load, ProbeSpec, Script};
 
-/// The pause between two looks.
+/// The pause between two checks.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// When nothing is to be waited for.
+/// The condition under which there is nothing to wait for.
 type DoneBy = Arc<dyn Fn(&Facts) -> bool + Send + Sync>;
 
-/// Polls a condition on the host until it holds. The polling is done there: it costs one round trip.
+/// Polls a condition on the host until it holds. The host does the polling, so it costs one round trip.
 #[derive(Clone)]
 pub struct WaitUntil {
     describe: String,
@@ -25,8 +25,8 @@ pub struct WaitUntil {
 }
 
 impl WaitUntil {
-    /// Waits until the shell text `condition` ends with 0, looking every 200 ms, for at most two minutes.
-    /// `describe` says what is waited for: "etcd is healthy".
+    /// Waits until the shell text `condition` ends with 0, checking every 200 ms, for at most two minutes. `describe` names the
+    /// condition: "etcd is healthy".
     pub fn new(describe: impl Into<String>, condition: impl Into<String>) -> Self {
         Self {
             describe: describe.into(),
@@ -45,21 +45,21 @@ impl WaitUntil {
         self
     }
 
-    /// Does not wait on a host whose facts say that it is true already.
+    /// Does not wait on a host whose facts show that the condition holds already.
     #[must_use]
     pub fn done_by(mut self, done: impl Fn(&Facts) -> bool + Send + Sync + 'static) -> Self {
         self.done_by = Arc::new(done);
         self
     }
 
-    /// Says what [`WaitUntil::done_by`] reads from the facts, so that the probe looks at it.
+    /// Declares the facts that [`WaitUntil::done_by`] reads, so that the probe gathers them.
     #[must_use]
     pub fn reads(mut self, declare: impl FnOnce(&mut ProbeSpec)) -> Self {
         declare(&mut self.reads);
         self
     }
 
-    /// Says what to do when the last look failed with words that contain `text`.
+    /// Sets the hint for a last check that failed with a message containing `text`.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>, hint: impl Into<String>) -> Self {
         self.hints.add(text, hint);

@@ -1,11 +1,11 @@
-//! Who waits for whom: refuses what could never run, before anything has run.
+//! Checks the waits between works: refuses a plan that could never finish, before anything has run.
 
 use std::collections::HashMap;
 
 use super::{Plan, Work};
 use crate::{PlanError, SlotKey};
 
-/// Checks that every slot has one provider and that nobody waits for himself.
+/// Checks that every slot has one provider and that no work waits for itself.
 pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
     let providers = providers(plan)?;
     let edges = edges(plan, &providers)?;
@@ -36,8 +36,8 @@ fn providers(plan: &Plan) -> Result<HashMap<&SlotKey, usize>, PlanError> {
     Ok(providers)
 }
 
-/// For each work those that it waits for: the providers of its slots and, unless it runs in the background, the work before it
-/// in its lane.
+/// For each work, the works that it waits for: the providers of its slots and, unless it runs in the background, the previous
+/// work in its lane.
 fn edges(plan: &Plan, providers: &HashMap<&SlotKey, usize>) -> Result<Vec<Vec<usize>>, PlanError> {
     let mut before: HashMap<&str, usize> = HashMap::new();
     let mut edges = Vec::with_capacity(plan.works.len());
@@ -60,8 +60,8 @@ fn edges(plan: &Plan, providers: &HashMap<&SlotKey, usize>) -> Result<Vec<Vec<us
     Ok(edges)
 }
 
-/// In turns that begin in order, each host's works wait for those of the host before. When even one host after the other
-/// makes no circle, more hosts at once make none either: what comes first in the order never waits for what comes later.
+/// In turns that begin in order, each host's works wait for the works of the previous host. If there is no cycle even with one
+/// host at a time, there is none with more hosts at once: an earlier work in the order never waits for a later one.
 fn add_turns(plan: &Plan, edges: &mut [Vec<usize>]) {
     for turns in plan.turns.iter().filter(|turns| turns.in_order) {
         for ((_, before), (_, works)) in turns.hosts.iter().zip(turns.hosts.iter().skip(1)) {
@@ -85,7 +85,7 @@ fn cycle(edges: &[Vec<usize>]) -> Option<Vec<usize>> {
         if seen[start] != Seen::Not {
             continue;
         }
-        // The path from `start`, each with the number of its edges that were followed.
+        // The path from `start`, each work with the number of its edges that were followed.
         let mut path = vec![(start, 0)];
         seen[start] = Seen::OnPath;
         while let Some((work, followed)) = path.last_mut() {

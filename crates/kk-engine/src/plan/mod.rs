@@ -1,6 +1,6 @@
-//! The plan: what is left to do, found out without touching anything.
+//! The plan: the remaining work, computed without touching a host.
 //!
-//! [`Plan::new`] evaluates every check once and owns the result; the dry run prints it and the runner does it.
+//! [`Plan::new`] evaluates every check once and owns the result; the dry run prints it and the runner executes it.
 
 mod graph;
 mod turns;
@@ -18,18 +18,18 @@ pub(crate) use turns::PlannedTurns;
 
 use crate::{Action, CONTROL, Change, Facts, Pipeline, PlanError, Retry, SlotKey, Task, Turn};
 
-/// What is left to do, host by host.
+/// The remaining work, host by host.
 pub struct Plan {
     /// Names of the modules, in order.
     pub(crate) modules: Vec<&'static str>,
     /// The steps, without their hosts.
     pub(crate) steps: Vec<Step>,
-    /// The work of one task on one host each, in pipeline order. Work without a difference is in it too: it
-    /// provides slots.
+    /// The work of one task on one host each, in pipeline order. This includes work without a difference, because it provides
+    /// slots.
     pub(crate) works: Vec<Work>,
-    /// What each host with something to do is. All of them, with a thousand hosts, would be felt in memory.
+    /// The facts of each host with work. The facts of all hosts would cost noticeable memory with a thousand hosts.
     pub(crate) facts: BTreeMap<String, Arc<Facts>>,
-    /// Which works are inside which host's turn.
+    /// The works of each host's turn.
     pub(crate) turns: Vec<PlannedTurns>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Step {
     pub(crate) timeout: Duration,
     pub(crate) turn: Option<Turn>,
     pub(crate) background: bool,
-    /// Fills its slots when its needs are filled, and does nothing else.
+    /// Only fills its slots when its needs are filled.
     pub(crate) barrier: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Work {
     /// Index into [`Plan::steps`].
     pub(crate) step: usize,
     pub(crate) host: String,
-    /// The host that it is about, when another one does it.
+    /// The host that the work concerns, if another host does it.
     pub(crate) about: Option<String>,
     pub(crate) priority: u8,
     /// Only the operations with a difference.
@@ -84,10 +84,9 @@ pub struct PlannedTask {
 }
 
 impl Plan {
-    /// Compares the pipeline with the facts. A host without facts is taken for an empty one.
+    /// Compares the pipeline with the facts. A host without facts is treated as empty.
     ///
-    /// # Errors
-    /// A slot that nobody or more than one task provides; tasks that wait for each other.
+    /// # Errors A slot that no task or more than one task provides; tasks that wait for each other.
     pub fn new(pipeline: Pipeline, facts: &BTreeMap<String, Facts>) -> Result<Self, PlanError> {
         let mut plan = Self {
             modules: Vec::new(),
@@ -145,7 +144,7 @@ impl Plan {
         }
     }
 
-    /// Nobody waits for what a host outside of the command has already.
+    /// Removes waits for slots of hosts outside of the command, because these are filled already.
     fn drop_needs_of(&mut self, outside: &BTreeSet<String>) {
         let provided: HashSet<SlotKey> =
             self.works.iter().flat_map(|work| work.provides.iter().cloned()).collect();
@@ -162,7 +161,7 @@ impl Plan {
         self.works.iter().all(|work| work.operations.is_empty())
     }
 
-    /// What is to be done, by module, task and host.
+    /// The planned changes, by module, task and host.
     pub fn changes(&self) -> Vec<PlannedTask> {
         let busy = self.works.iter().filter(|work| !work.operations.is_empty());
         let planned = busy.map(|work| {
@@ -178,13 +177,13 @@ impl Plan {
         planned.collect()
     }
 
-    /// The hosts on which something is done; what is about a host may be done on another one.
+    /// The hosts on which something is done. This may differ from the host that the work concerns.
     pub fn hosts(&self) -> BTreeSet<String> {
         let busy = self.works.iter().filter(|work| !work.operations.is_empty());
         busy.map(|work| work.host.clone()).filter(|host| host != CONTROL).collect()
     }
 
-    /// How many tasks × hosts have something to do, by module in order; modules without work are left out.
+    /// The number of tasks × hosts with work, by module in order; modules without work are left out.
     pub fn modules(&self) -> Vec<(String, usize)> {
         let count = |module: usize| {
             let of_module =
@@ -204,7 +203,7 @@ impl Plan {
 }
 
 impl Work {
-    /// The lines of all its operations.
+    /// The change lines of all its operations.
     pub(crate) fn changes(&self) -> Vec<String> {
         self.operations.iter().flat_map(|operation| operation.changes.iter().cloned()).collect()
     }

@@ -1,4 +1,4 @@
-//! The turns of a plan: which works belong to which host's turn, and in which order turns begin.
+//! The turns of a plan: the works of each host's turn, and the order in which turns begin.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::{PlanError, Turn};
 pub(crate) struct PlannedTurns {
     /// The key, for messages.
     pub(crate) key: String,
-    /// Most hosts that may be in their turn at once.
+    /// Maximum number of hosts that may be in their turn at once.
     pub(crate) most: usize,
-    /// Whether turns begin in the order of `hosts` only.
+    /// Whether turns begin only in the order of `hosts`.
     pub(crate) in_order: bool,
     /// Each host with the works of its turn that have something to do.
     pub(crate) hosts: Vec<(String, Vec<usize>)>,
@@ -20,7 +20,7 @@ pub(crate) struct PlannedTurns {
 /// Collects the turns. Works without a difference need no turn.
 ///
 /// # Errors
-/// Tasks with the same key that do not agree.
+/// Tasks with the same key that describe the turn differently.
 pub(super) fn collect(plan: &Plan) -> Result<Vec<PlannedTurns>, PlanError> {
     let mut by_key: BTreeMap<&str, (&Turn, Vec<usize>)> = BTreeMap::new();
     for (index, work) in plan.works.iter().enumerate() {
@@ -57,7 +57,7 @@ fn planned(plan: &Plan, turn: &Turn, works: &[usize]) -> PlannedTurns {
 }
 
 impl Work {
-    /// The host that it is about: usually the one that does it.
+    /// The host that the work concerns: usually the host that does it.
     pub(crate) fn subject(&self) -> &str {
         self.about.as_deref().unwrap_or(&self.host)
     }

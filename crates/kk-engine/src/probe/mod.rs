@@ -1,7 +1,7 @@
-//! The probe: one script, one round trip, and everything that checks need to know about a host.
+//! The probe: gathers all facts that checks need about a host, with one script in one round trip.
 //!
-//! [`probe_script`] writes the script, [`parse`] reads its output; both are pure. The host keeps one thing from
-//! it, the sums of large files in `/etc/kubekey/sums`, and only where that directory exists already.
+//! [`probe_script`] writes the script, [`parse`] reads its output; both are pure. The probe stores only one file on the host, the
+//! checksums of large files in `/etc/kubekey/sums`, and only if that directory exists already.
 
 mod parse;
 mod script;
@@ -17,22 +17,22 @@ pub use script::probe_script;
 
 use crate::{Facts, Failure, ProbeSpec, Retry, runner::last_lines};
 
-/// Time for a probe beside its questions: a slow disk may have to read large programs once. One that takes longer has
-/// met a hung host.
+/// Time limit for a probe, in addition to its questions: a slow disk may have to read large binaries once. A probe that takes
+/// longer means a hung host.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A host that was dialled in vain for so long is away, and is not dialled again. A host of the same network says "no route"
-/// after 3 s.
+/// A host that could not be reached for this long is down, and is not dialled again. For a host of the same network, "no route"
+/// is reported after 3 s.
 const AWAY: Duration = Duration::from_secs(2);
 
-/// What a host may answer: a control plane names all nodes with their labels, some 3 KiB for each.
+/// Maximum size of a host's answer: a control plane lists all nodes with their labels, about 3 KiB for each.
 const LARGEST: usize = 32 << 20;
 
-/// After so long, and the time for its slowest question, no look begins again: the host hangs.
+/// After this time plus the time of the slowest question, no new attempt begins: the host hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Looks at a host: one round trip. Where the connection breaks, or a busy host answers in part, it looks again, as a task
-/// begins again.
+/// Probes a host: one round trip. If the connection breaks, or a busy host answers only in part, the probe is repeated, like a
+/// task.
 ///
 /// # Errors
 /// Errors of the connection; a host whose answer is incomplete.
@@ -55,7 +55,7 @@ pub async fn probe(
         let (failure, again) = match connection.run(command.clone()).await {
             Ok(output) => match look(connection.host(), spec, &nonce, &output, (sent, now_ms())) {
                 Ok(facts) => return Ok(facts),
-                // An answer that is too large will not be smaller.
+                // An answer that is too large will not become smaller.
                 Err(failure) => (failure, output.code == 0 && output.dropped == 0),
             },
             Err(error) => {
@@ -74,7 +74,7 @@ pub async fn probe(
     }
 }
 
-/// What a host has said.
+/// Parses the host's answer.
 fn look(
     host: &str,
     spec: &ProbeSpec,

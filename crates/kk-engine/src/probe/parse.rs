@@ -1,4 +1,4 @@
-//! Reads what the probe's script printed into [`Facts`]. Pure.
+//! Parses the output of the probe's script into [`Facts`]. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,10 @@ const CAP_SYS_RESOURCE: u32 = 24;
 
 /// Reads the output of [`super::probe_script`]'s script.
 ///
-/// `sent_ms` and `received_ms` are this machine's times when the script was sent and when its answer had come, in
-/// milliseconds since 1970. The host says its time when the script begins and when it ends.
+/// `sent_ms` and `received_ms` are the control machine's times when the script was sent and when its answer had arrived, in
+/// milliseconds since 1970. The host reports its time when the script begins and when it ends.
 ///
-/// # Errors
-/// What is missing or not understood, in one line.
+/// # Errors The part of the output that is missing or cannot be parsed, in one line.
 pub fn parse(
     spec: &ProbeSpec,
     nonce: &str,
@@ -28,8 +27,8 @@ pub fn parse(
     let mut facts = Facts::default();
     let (begun, _) = clock_ms(sections.get("begun")?).ok_or("its beginning is missing")?;
     let (ended, unsure) = clock_ms(sections.get("ended")?).ok_or("it has no end")?;
-    // The script began after it was sent and ended before the answer was here. More is not known: the way there may
-    // include a slow log-in, and the way back a slow line.
+    // The script began after it was sent and ended before the answer arrived. No closer bounds are known: sending may include a
+    // slow log-in, and the answer a slow line.
     let (least, most) = (ended - received_ms, begun + unsure - sent_ms);
     facts.clock_skew_ms = i64::midpoint(least, most);
     facts.clock_uncertainty_ms = (most - least).abs() / 2;
@@ -67,7 +66,7 @@ pub fn parse(
     Ok(facts)
 }
 
-/// The output, cut at its frames: section name → text.
+/// The output, divided into its sections: section name → text.
 struct Sections<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Sections<'a> {
@@ -81,7 +80,7 @@ impl<'a> Sections<'a> {
         self.0.get(name).copied().ok_or_else(|| format!("the section \"{name}\" is missing"))
     }
 
-    /// The section whose name is `prefix` and an exit code.
+    /// The section whose name is `prefix` followed by an exit code.
     fn with_code(&self, prefix: &str) -> Option<(i32, &'a str)> {
         let (name, text) = self.0.range(prefix..).next()?;
         Some((name.strip_prefix(prefix)?.parse().ok()?, *text))
@@ -92,8 +91,8 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Milliseconds from what `date +%s%N` prints, and how many it may be later; a `date` without `%N` gives seconds, alone
-/// or before the letters.
+/// Milliseconds from the output of `date +%s%N`, and by how many the true time may be later. A `date` without `%N` prints only
+/// seconds, alone or followed by the letters.
 fn clock_ms(text: &str) -> Option<(i64, i64)> {
     let digits: String = text.trim().chars().take_while(char::is_ascii_digit).collect();
     let number: i64 = digits.parse().ok()?;
@@ -110,15 +109,15 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// The uptime at which a file was written. One from the future (by more than a clock that counts seconds errs) was
-    /// written before the clock was set back: nobody knows when, and it must not seem new again and again.
+    /// The uptime at which a file was written. A time in the future (by more than the error of a clock that counts seconds) is
+    /// from before the clock was set back. The true time is then unknown, and the file must not seem new at every probe.
     fn written_ms(self, mtime_ms: i64) -> u64 {
         let ago = self.now_ms.saturating_sub(mtime_ms);
         if ago < -1000 { 0 } else { u64::try_from(self.up_ms.saturating_sub(ago)).unwrap_or(0) }
     }
 }
 
-/// The lines of the section `kernel`, in its order.
+/// Parses the lines of the section `kernel`, in its order.
 fn kernel(facts: &mut Facts, text: &str) -> Result<Clocks, String> {
     let lines: Vec<&str> = text.lines().collect();
     let [hostname, release, machine, cpus, memory, uptime, clock, capabilities, ..] = lines[..] else {
@@ -186,8 +185,8 @@ fn files(sections: &Sections, clocks: Clocks) -> Result<BTreeMap<String, FileFac
     Ok(files)
 }
 
-/// `systemctl show` prints a block for each unit, in the order asked, also for one that is not there. A systemd that is
-/// too busy to tell of all has not said that the others are not there.
+/// `systemctl show` prints a block for each unit, in the requested order, even for a unit that does not exist. If a busy systemd
+/// omits units, this does not mean that they do not exist.
 fn units(spec: &ProbeSpec, text: &str, is_systemd: bool) -> Result<BTreeMap<String, UnitFact>, String> {
     let blocks: Vec<&str> = text.trim().split("\n\n").filter(|block| !block.is_empty()).collect();
     if is_systemd && blocks.len() != spec.units.len() {
@@ -214,13 +213,13 @@ fn units(spec: &ProbeSpec, text: &str, is_systemd: bool) -> Result<BTreeMap<Stri
     Ok(units)
 }
 
-/// Lines `name TAB value`; those without a value are left out.
+/// Parses lines `name TAB value`; lines without a value are skipped.
 fn pairs(text: &str) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.split_once('\t')).filter(|(_, value)| !value.is_empty());
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// Listeners from `ss -Hltnp`, or from `/proc/net/tcp` where there is no `ss`.
+/// Listeners from `ss -Hltnp`, or from `/proc/net/tcp` on a host without `ss`.
 fn ports(spec: &ProbeSpec, text: &str) -> BTreeMap<u16, String> {
     let mut ports = BTreeMap::new();
     for line in text.lines() {
@@ -244,7 +243,7 @@ fn ports(spec: &ProbeSpec, text: &str) -> BTreeMap<u16, String> {
     ports
 }
 
-/// A line `of TAB PATH`, and what `df -Pk` prints for it: a heading and a line, or nothing where it cannot look.
+/// Parses a line `of TAB PATH` and the output of `df -Pk` for it: a heading and a line, or nothing if df failed.
 fn disks(text: &str) -> BTreeMap<String, (u64, u64)> {
     let mut disks = BTreeMap::new();
     let mut path = "";
@@ -258,8 +257,8 @@ fn disks(text: &str) -> BTreeMap<String, (u64, u64)> {
     disks
 }
 
-/// Size and free space from a line of `df -Pk`, in KiB. Counted from the percentage: the name of the device may have spaces
-/// in it.
+/// Size and free space from a line of `df -Pk`, in KiB. Columns are counted from the percentage, because the name of the device
+/// may contain spaces.
 fn size(line: &str) -> Option<(u64, u64)> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let percent = fields.iter().position(|field| field.ends_with('%'))?;
@@ -283,7 +282,7 @@ const MODULES: [(&str, &str, &str); 10] = [
 fn modules(facts: &mut Facts, spec: &ProbeSpec, text: &str) {
     let (mut loaded, mut there) = (BTreeSet::new(), BTreeSet::new());
     for (kind, name) in text.lines().filter_map(|line| line.split_once(' ')) {
-        // A file may be written with either; the kernel knows only the underscore.
+        // A file may use either spelling; the kernel knows only the underscore.
         let name = name.replace('-', "_");
         let module = match kind {
             "config" => {
@@ -350,11 +349,11 @@ fn addresses(text: &str) -> BTreeSet<String> {
     addresses
 }
 
-/// Exit codes of timeout(1) when the time is over: of GNU's, of busybox' (128 + SIGTERM), and after a SIGKILL.
+/// Exit codes of timeout(1) at the time limit: GNU's, busybox' (128 + SIGTERM), and the code after a SIGKILL.
 const TIMED_OUT: [i32; 3] = [124, 143, 137];
 
-/// The further questions are numbered in the order of their names. One without a section counts as failed: it was
-/// asked.
+/// Parses the replies. The questions are numbered in the order of their names. A question without a section counts as failed,
+/// because it was asked.
 fn replies(spec: &ProbeSpec, sections: &Sections) -> Replies {
     let mut replies = Replies::new();
     for (number, (name, asked)) in spec.questions.iter().enumerate() {
@@ -375,7 +374,7 @@ fn first_word(text: &str) -> Option<String> {
     text.split_whitespace().next().map(str::to_owned)
 }
 
-/// Kernel settings of several numbers have tabs between them; one space is how people write them.
+/// Normalises kernel settings that consist of several numbers: the kernel separates them by tabs, people write one space.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

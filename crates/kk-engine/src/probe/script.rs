@@ -1,4 +1,4 @@
-//! Writes the probe's script: the lists of a [`ProbeSpec`] as shell functions, and `probe.sh` behind them.
+//! Writes the probe's script: the lists of a [`ProbeSpec`] as shell functions, followed by `probe.sh`.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use kk_connector::quote;
 
 use crate::{ProbeSpec, shell};
 
-/// Features that are always looked for, as modules.
+/// Features that are always probed, as modules.
 const FEATURE_MODULES: [&str; 5] = ["overlay", "br_netfilter", "ip_vs", "nf_tables", "vxlan"];
 
-/// The script for a host. `nonce` frames its output; give the same to [`super::parse`].
+/// The script for a host. `nonce` frames its output; pass the same nonce to [`super::parse`].
 pub fn probe_script(spec: &ProbeSpec, nonce: &str) -> String {
     let mut text = format!("{}KK_N={nonce}\n", shell::RESET);
     let modules = FEATURE_MODULES.iter().copied().chain(spec.modules.iter().map(String::as_str));
@@ -38,7 +38,7 @@ fn list(text: &mut String, name: &str, words: impl Iterator<Item = String>) {
         writeln!(text, "{name}() {{ \"$@\"{}; }}", words.fold(String::new(), |all, word| all + " " + &word));
 }
 
-/// Quotes a path but for `*` and `?`, which the shell is to expand.
+/// Quotes a path except `*` and `?`, which the shell must expand.
 fn glob(path: &str) -> String {
     let mut text = String::new();
     let mut rest = path;
@@ -55,8 +55,8 @@ fn glob(path: &str) -> String {
     text
 }
 
-/// Between a kernel setting's dotted name and its path below `/proc/sys`: `.` and `/` change places
-/// (sysctl.d(5)), as in `net.ipv4.conf.eth0/100.rp_filter`.
+/// Converts between a kernel setting's dotted name and its path below `/proc/sys`: `.` and `/` are swapped (sysctl.d(5)), as in
+/// `net.ipv4.conf.eth0/100.rp_filter`.
 pub(super) fn swap_separators(name: &str) -> String {
     let swap = |c| match c {
         '.' => '/',
@@ -66,7 +66,7 @@ pub(super) fn swap_separators(name: &str) -> String {
     name.chars().map(swap).collect()
 }
 
-/// Module names go into a regular expression of `sed`.
+/// Whether a name is safe to use in a regular expression of `sed`.
 fn is_module_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }

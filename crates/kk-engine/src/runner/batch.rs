@@ -1,9 +1,8 @@
-//! Several operations in one round trip: the script that drives them on the host, and what it says.
+//! Several operations in one round trip: the script that drives them on the host, and the parser of its output.
 //!
-//! Each operation runs in a `sh` of its own, in a directory with its files. The driver's standard output is the
-//! wire: lines that begin with `@NONCE` frame the operations, and all others are what an operation writes to
-//! standard error, live. What an operation prints is thrown away, or, when somebody wants it, goes to a file and comes
-//! after its end.
+//! Each operation runs in a separate `sh`, in a directory with its files. The driver's standard output carries the protocol:
+//! lines that begin with `@NONCE` frame the operations, and all other lines are an operation's standard error, live. An
+//! operation's standard output is discarded or, if a slot needs it, stored in a file and sent after the operation has ended.
 
 use std::{
     fmt::Write as _,
@@ -15,25 +14,25 @@ use kk_connector::{Payload, nonce, quote};
 use super::host_lock::Owner;
 use crate::{Load, Script, shell};
 
-/// The library, one for all batches.
+/// The library, shared by all batches.
 static LIB: LazyLock<Arc<[u8]>> = LazyLock::new(|| shell::LIB.as_bytes().into());
 
-/// How many lines of standard error a failure shows.
+/// Maximum number of lines of standard error in a failure.
 const STDERR_LINES: usize = 20;
-/// How much of a line it shows, in characters.
+/// Maximum length of such a line, in characters.
 const STDERR_WIDTH: usize = 2000;
-/// How many bytes an operation may print for slots.
+/// Maximum size of an operation's output for slots, in bytes.
 pub(super) const STDOUT: usize = 4 << 20;
-/// How many notes of one operation are kept.
+/// Maximum number of notes of one operation.
 const NOTES: usize = 100;
 
-/// Begins the line by which `kk_do` of `lib.sh` names the command that failed.
+/// Prefix of the line by which `kk_do` of `lib.sh` names the command that failed.
 const FAILED_COMMAND: &str = "kk-command: ";
-/// Begins a line of `kk_note`.
+/// Prefix of a line of `kk_note`.
 const NOTE: &str = "note: ";
 
-/// Ends a process and all below it: stopped first, so that it does not go on when what it waits for has ended. POSIX sh
-/// has no process groups without a terminal.
+/// Ends a process and all its descendants. Each is stopped first, so that it does not continue when a child that it waits for has
+/// ended. POSIX sh has no process groups without a terminal.
 const END: &str = r#"kk_end() {
 kill -s STOP "$1" 2>/dev/null || return 0
 for kk_child in $(cat /proc/[0-9]*/stat 2>/dev/null | sed -n "s/^\([0-9]*\) (.*) [A-Za-z] $1 .*/\1/p"); do kk_end "$kk_child"; done
@@ -42,8 +41,9 @@ kill -s CONT "$1" 2>/dev/null || :
 }
 "#;
 
-/// The driver's functions. The directory is where the engine puts a file `stop`: nothing new begins then, and what only
-/// waits is ended. What runs does not inherit the lock on the host (8). Either this script sees the file after it has written down what waits, or [`stop`] finds that.
+/// The driver's functions. The engine creates a file `stop` in the directory. Then no new operation begins, and an operation that
+/// only waits is ended. Operations do not inherit the lock on the host (8). There is no race: either this script sees the file
+/// after it has recorded the waiting operation, or [`stop`] finds that record.
 const DRIVER: &str = r#"kk_operation() {
 [ ! -e stop ] || { kk_say stopped; exit 0; }
 kk_say start "$1"
@@ -68,7 +68,7 @@ exec 4>&1
 kk_say dir "$PWD"
 "#;
 
-/// The command that lets the running operation of a batch be the last, and ends it when it only waits.
+/// The command that makes the running operation of a batch the last, and ends it if it only waits.
 pub(super) fn stop(directory: &str) -> String {
     let directory = quote(directory);
     format!("cd {directory} || exit 0\n: >stop\n{END}[ ! -r waiting ] || kk_end \"$(cat waiting)\"\n")
@@ -82,8 +82,8 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Compiles operations, to be run in this order until one fails. `owner` takes the lock on the host, and gives it
-    /// free at the end when these are the `last` operations there.
+    /// Compiles operations, to be run in this order until one fails. `owner` takes the lock on the host, and releases it at the
+    /// end if these are the `last` operations there.
     pub(super) fn new<'a>(
         scripts: impl IntoIterator<Item = (&'a Script, Load)>,
         owner: Option<&Owner>,
@@ -120,12 +120,12 @@ fn payload(name: String, text: &str) -> Payload {
     Payload { name, content: text.as_bytes().into() }
 }
 
-/// Something that the driver said.
+/// A message of the driver.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// Where the batch runs on the host.
+    /// The directory in which the batch runs on the host.
     Directory(String),
-    /// Nothing begins, because another owner has the lock on the host: the first operation fails by that.
+    /// No operation begins, because another owner has the lock on the host: the first operation fails with this reason.
     Refused,
     /// An operation begins.
     Started(usize),
@@ -133,22 +133,22 @@ pub(super) enum Signal {
     Ended(EndedOperation),
 }
 
-/// What is known of an operation that has ended.
+/// The result of an operation that has ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct EndedOperation {
     pub(super) operation: usize,
     pub(super) code: i32,
-    /// None: it was more than may be printed.
+    /// `None`: the output was too large.
     pub(super) stdout: Option<String>,
     /// Its last lines of standard error, without notes.
     pub(super) stderr: Vec<String>,
-    /// What it reported besides errors.
+    /// Its notes.
     pub(super) notes: Vec<String>,
-    /// The command of the script that failed, when the script says it.
+    /// The command of the script that failed, if the script names it.
     pub(super) command: Option<String>,
 }
 
-/// What an operation printed.
+/// The standard output of an operation.
 #[derive(Default)]
 struct Printed {
     text: String,
@@ -157,7 +157,7 @@ struct Printed {
 }
 
 impl Printed {
-    /// Exact: the driver's own newline before its mark ends the last line, or follows an empty one.
+    /// Restores the output exactly: the driver's own newline before its mark ends the last line, or follows an empty one.
     fn push(&mut self, line: &str) {
         if self.is_too_much || self.text.len() + line.len() >= STDOUT {
             self.is_too_much = true;
@@ -172,10 +172,10 @@ impl Printed {
     }
 }
 
-/// Reads the driver's lines.
+/// Parses the driver's lines.
 pub(super) struct Reader {
     mark: String,
-    /// What the running operation printed, once it has ended.
+    /// The standard output of the running operation, once it has ended.
     stdout: Option<Printed>,
     /// Last lines of standard error of the running operation.
     stderr: Vec<String>,
@@ -194,7 +194,7 @@ impl Reader {
         }
     }
 
-    /// Takes the next line.
+    /// Handles the next line.
     pub(super) fn push(&mut self, line: &str) -> Option<Signal> {
         let Some(words) = line.strip_prefix(&self.mark) else {
             match &mut self.stdout {
@@ -237,14 +237,14 @@ impl Reader {
         }
     }
 
-    /// What comes is of another operation.
+    /// Forgets the lines so far: the following lines are of another operation.
     fn forget(&mut self) {
         self.stderr.clear();
         self.notes.clear();
         self.command = None;
     }
 
-    /// Takes a line of standard error.
+    /// Handles a line of standard error.
     fn complained(&mut self, line: &str) {
         if let Some(command) = line.strip_prefix(FAILED_COMMAND) {
             self.command = Some(command.chars().take(STDERR_WIDTH).collect());
@@ -263,7 +263,7 @@ impl Reader {
     }
 }
 
-/// The last lines of a text, none of them endless.
+/// The last lines of a text, each of limited length.
 pub(crate) fn last_lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     text.lines().for_each(|line| keep_last(&mut lines, line));

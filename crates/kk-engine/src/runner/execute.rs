@@ -1,4 +1,4 @@
-//! Executes what was selected for a lane: code of the control machine, or scripts in one round trip.
+//! Executes the selected work of a lane: code of the control machine, or scripts in one round trip.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -20,16 +20,16 @@ use super::{
 };
 use crate::{Context, Failure, Load, Run, Script, plan::Operation};
 
-/// Time for a round trip beyond what its tasks may take: the connection may have to be dialled again.
+/// Time for a round trip beyond the time limits of its tasks: the connection may have to be dialled again.
 const SLACK: Duration = Duration::from_mins(2);
-/// Time that code gets to end by itself after it was asked to.
+/// Time for code to end by itself after it was cancelled.
 const GRACE: Duration = Duration::from_secs(5);
-/// Bytes to keep of what the driver prints: each line is handled as it comes.
+/// Bytes to keep of the driver's output: each line is handled when it arrives.
 const KEEP: usize = 64 << 10;
-/// Time between two messages about the bytes of a transfer.
+/// Minimum time between two progress messages of a transfer.
 const PROGRESS: Duration = Duration::from_millis(100);
 
-/// How far the execution came.
+/// How far the execution got.
 pub(super) enum Ended {
     /// Everything before this position is done.
     At(Position),
@@ -37,8 +37,8 @@ pub(super) enum Ended {
     Failed(Position, Failure),
 }
 
-/// Executes what was selected at `position`. `attempt` is that of the work there. The permit is returned at the end, or
-/// as soon as only a wait is left to run, or as all bytes of a transfer are on their way.
+/// Executes the work that was selected at `position`. `attempt` is the attempt of the work at that position. The permit is
+/// returned at the end. It is returned earlier when only a wait is left to run, or when all bytes of a transfer are sent.
 pub(super) async fn execute(
     shared: &Arc<Shared>,
     works: &[usize],
@@ -53,7 +53,7 @@ pub(super) async fn execute(
     }
 }
 
-/// Records that the operation at `position` is done, and its work with the last one. Returns the next position.
+/// Records that the operation at `position` is done, and its work after the last operation. Returns the next position.
 fn done(shared: &Shared, works: &[usize], position: Position) -> Position {
     let index = works[position.work];
     let work = &shared.plan.works[index];
@@ -81,7 +81,7 @@ async fn run_code(
     let deadline = Instant::from_std(shared.tracker.started(&shared.plan, index, attempt)) + limit;
     shared.tracker.begun(&shared.plan, index, position.operation);
     let cancel = shared.options.cancel.child_token();
-    // It limits transfers: what the host does with the last file takes nothing from the others.
+    // The permit limits transfers: the host's work on the last file does not slow down other transfers.
     let permit = Arc::new(Mutex::new(permit));
     let give_back = {
         let (permit, transfers) = (Arc::clone(&permit), code.transfers());
@@ -118,7 +118,7 @@ async fn run_code(
         Ok(()) => Ended::At(done(shared, works, position)),
         Err(mut failure) => {
             let said = format!("{}\n{}", failure.cause, failure.stderr.join("\n"));
-            // Only uploads take the lock, before all else, and code that makes one changes its host by nothing else.
+            // Only uploads take the lock, before everything else, and code that makes an upload changes its host in no other way.
             if host_lock::is_refusal(&said) {
                 shared.tracker.refused(&shared.plan, index, position.operation);
             }
@@ -129,8 +129,8 @@ async fn run_code(
     }
 }
 
-/// Reports the bytes of a transfer, at most ten times a second: a piece may be as small as a packet. `all_sent` is called
-/// when no more will come.
+/// Reports the bytes of a transfer, at most ten times a second: a piece may be as small as a packet. `all_sent` is called when
+/// all bytes are sent.
 fn progress_of(
     shared: Arc<Shared>,
     index: usize,
@@ -182,9 +182,9 @@ async fn run_scripts(
     let result = loop {
         tokio::select! {
             biased;
-            // First, so that a host that prints without end does not keep the run from ending its script.
+            // First, so that a host that prints without end cannot prevent the run from ending its script.
             () = until(round_trip.deadline), if !timed_out => {
-                // What it said in time may not have been read yet.
+                // Lines that were sent in time may not have been read yet.
                 for _ in 0..Command::LINES {
                     let Ok(line) = lines.try_recv() else { break };
                     round_trip.on_line(&line);
@@ -224,14 +224,14 @@ fn load_at(shared: &Shared, works: &[usize], position: Position) -> Load {
     shared.plan.works[works[position.work]].operations[position.operation].action.load()
 }
 
-/// The longest time that the tasks of these scripts may take together.
+/// The sum of the time limits of the tasks of these scripts.
 fn time_for(shared: &Shared, works: &[usize], scripts: &[(Position, Script)]) -> Duration {
     let mut members: Vec<usize> = scripts.iter().map(|(position, _)| position.work).collect();
     members.dedup();
     members.into_iter().map(|work| shared.plan.steps[shared.plan.works[works[work]].step].timeout).sum()
 }
 
-/// Until the deadline; without one, for ever.
+/// Waits until the deadline; without a deadline, forever.
 async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
@@ -239,23 +239,23 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// A round trip with scripts that is under way.
+/// A round trip with scripts in progress.
 struct RoundTrip<'a> {
     shared: &'a Shared,
     works: &'a [usize],
     attempt: u32,
     scripts: &'a [(Position, Script)],
     reader: Reader,
-    /// Where it runs on the host.
+    /// The directory in which it runs on the host.
     directory: Option<String>,
     /// The first script that has not ended.
     next: usize,
     /// The position after the last script that has ended.
     position: Position,
-    /// When the running script's task has had its time.
+    /// The time limit of the running script's task.
     deadline: Option<Instant>,
     failure: Option<(Position, Failure)>,
-    /// To work; a wait needs none.
+    /// The permit to work; a wait needs none.
     permit: Option<Permit>,
 }
 
@@ -358,8 +358,8 @@ impl<'a> RoundTrip<'a> {
         &self.shared.plan.works[self.works[position.work]].operations[position.operation]
     }
 
-    /// What people see of a script that does not say which of its commands failed: a single command as it is, otherwise
-    /// what the script does.
+    /// The text to show for a script that does not name the command that failed: a script of a single command is shown unchanged,
+    /// otherwise the change lines of the operation are shown.
     fn command_at(&self, position: Position) -> Option<String> {
         let (_, script) = self.scripts.iter().find(|(at, _)| *at == position)?;
         let lines = script.text.lines().map(str::trim);
@@ -370,14 +370,14 @@ impl<'a> RoundTrip<'a> {
         }
     }
 
-    /// Makes the running operation the last one: the driver looks for this file before each, and waits end by it.
-    /// Returns whether the directory for it is known.
+    /// Makes the running operation the last one: the driver checks for this file before each operation, and the command ends an
+    /// operation that only waits. Returns whether the directory is known.
     fn stop(&self, connection: &Arc<dyn Connection>) -> bool {
         let Some(directory) = self.directory.clone() else { return false };
         let connection = connection.clone();
         tokio::spawn(async move {
             let text = batch::stop(&directory);
-            // When it comes too late, everything has ended anyway.
+            // If it is too late, everything has ended already.
             let _ = connection.run(Command { timeout: SLACK, ..Command::new(text) }).await;
         });
         true
@@ -389,7 +389,7 @@ impl<'a> RoundTrip<'a> {
         }
         let Some(&(position, _)) = self.scripts.get(self.next) else { return Ended::At(self.position) };
         let stderr = self.reader.stderr();
-        // What it said last may have been lost with the connection.
+        // The last messages may have been lost with the connection.
         let may_have_begun = self.directory.is_some() || matches!(result, Err(Error::Lost { .. }));
         let failure = match result {
             _ if timed_out => {
@@ -415,11 +415,11 @@ impl<'a> RoundTrip<'a> {
     }
 }
 
-/// Lines that end an error without saying what is wrong: kubeadm's and cobra's advice, the end of a `kubectl describe`.
+/// Lines that end an error without naming the cause: kubeadm's and cobra's advice, the end of a `kubectl describe`.
 const NO_CAUSE: [&str; 3] = ["To see the stack trace", "Tolerations:", "Events:"];
 
-/// The line of standard error that says most: the last that begins with "error", unless the last line of all repeats it and
-/// says more; or else the last that says anything.
+/// The most informative line of standard error: the last that begins with "error", unless the very last line repeats it and adds
+/// to it. Without such a line, the last line that names a cause.
 fn headline(stderr: &[String]) -> Option<String> {
     let is_error = |line: &&String| line.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"));
     let says =

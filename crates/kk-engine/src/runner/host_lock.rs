@@ -1,4 +1,4 @@
-//! The lock on a host: one owner works on it at a time. The host keeps it, see `host_lock.sh`.
+//! The lock on a host: one owner works on it at a time. The host stores it, see `host_lock.sh`.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -12,16 +12,16 @@ use crate::shell::{HOST_LOCK, RESET};
 /// Exit code of a batch that did not get the lock; `EX_TEMPFAIL` of sysexits(3).
 pub(super) const LOCKED: i32 = 75;
 
-/// A driver that is ended by a signal has come to its end, too: dash does nothing at the exit of a shell that a signal ends.
+/// A driver that a signal ends must reach its end, too: dash runs no exit trap in a shell that a signal ends.
 const AT_END: &str = "trap 'exit 143' HUP INT TERM PIPE\ntrap kk_touch 0";
 
-/// What a host says to a run that has lost it to another owner.
+/// A host's message for a run that has lost the lock to another owner.
 const LOST: &str = "another kk has worked on this host since the last action of this run: ";
 
-/// Time to give a host free.
+/// Time limit for releasing a host.
 const RELEASE: Duration = Duration::from_secs(10);
 
-/// What to do about a lock that another owner holds, where that is what a host says.
+/// The hint for a host's message that another owner holds the lock.
 pub(super) fn hint(said: &str) -> Option<String> {
     if said.contains(LOST) {
         return Some("run the same command again: it probes the hosts again".to_owned());
@@ -31,12 +31,12 @@ pub(super) fn hint(said: &str) -> Option<String> {
     is_refusal(said).then(|| hint.to_owned())
 }
 
-/// Whether a host says that another owner has its lock, or had it in between.
+/// Whether a host reports that another owner has its lock, or had it in between.
 pub(super) fn is_refusal(said: &str) -> bool {
     said.contains("another kk works on this host: ") || said.contains(LOST)
 }
 
-/// On whose behalf a run works.
+/// The owner of a run.
 #[derive(Clone, Debug)]
 pub struct Owner {
     id: String,
@@ -45,21 +45,22 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// An owner loses a host on which it has done nothing for so long.
+    /// An owner loses the lock on a host after this time without an action there.
     pub const IDLE: Duration = Duration::from_mins(2);
 
-    /// `id` is the same for runs that may continue each other, so that a run that was killed does not lock out the next;
-    /// at most one of them may run at a time. `name` is for people: one line.
+    /// `id` is the same for runs that may continue each other, so that a killed run does not lock out the next. At most one such
+    /// run may be active at a time. `name` is for people: one line.
     pub fn new(id: impl Into<String>, name: impl Into<String>) -> Self {
         Self { id: id.into(), run: nonce(), name: name.into() }
     }
 
-    /// Identifies what may continue this run.
+    /// Identifies the runs that may continue this run.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The lines of a driver that take the lock before the first operation, and note when the last one has ended.
+    /// The lines of a driver that take the lock before the first operation, and record the time when the last operation has
+    /// ended.
     pub(super) fn lock(&self) -> String {
         let mut text = self.functions();
         let _ = writeln!(
@@ -69,7 +70,8 @@ impl Owner {
         text
     }
 
-    /// The hooks of an upload that takes the lock before all else, and gives it free when it is the `last` on the host.
+    /// The hooks of an upload that takes the lock before everything else, and releases it if the upload is the `last` work on the
+    /// host.
     fn lock_upload(&self, hooks: UploadHooks, last: bool) -> UploadHooks {
         let lock =
             format!("{RESET}{}kk_lock >&2 || exit {LOCKED}\nat_end() {{ kk_touch; }}\n", self.functions());
@@ -78,7 +80,7 @@ impl Owner {
         UploadHooks { lock: Some(lock.into()), after, ..hooks }
     }
 
-    /// `kk_lock` with what it reads.
+    /// `kk_lock` with the variables that it reads.
     fn functions(&self) -> String {
         let line = |text: &str| quote(&text.replace('\n', " ")).into_owned();
         let mut text = String::new();
@@ -91,8 +93,8 @@ impl Owner {
     }
 }
 
-/// Gives hosts free at the end of a run of several plans, all at once. One that does not answer is free two minutes after the
-/// run's last action there.
+/// Releases hosts at the end of a run of several plans, all at once. The lock on a host that does not respond expires two minutes
+/// after the run's last action there.
 pub async fn release(owner: &Owner, hosts: impl IntoIterator<Item = Arc<dyn Connection>>) {
     let script: Arc<str> = format!("{RESET}{}kk_release\n", owner.functions()).into();
     let releases = hosts.into_iter().map(|host| {
@@ -102,11 +104,11 @@ pub async fn release(owner: &Owner, hosts: impl IntoIterator<Item = Arc<dyn Conn
     futures::future::join_all(releases).await;
 }
 
-/// The way to a host for the code of an action. What its uploads run there counts for the lock as batches do.
+/// The connection to a host for the code of an action. Its uploads take the lock like batches do.
 pub(super) struct Locking {
     pub(super) inner: Arc<dyn Connection>,
     pub(super) owner: Owner,
-    /// Nothing of this run comes on the host after the code.
+    /// The run does nothing else on the host after this code.
     pub(super) last: bool,
 }
 

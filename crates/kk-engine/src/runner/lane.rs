@@ -1,4 +1,4 @@
-//! Walks the works of one lane in order: waits, executes, retries, or gives up.
+//! Walks through the works of one lane in order: waits, executes, retries, or gives up.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -11,20 +11,20 @@ use super::{
 };
 use crate::{Failure, Retry, plan::Work};
 
-/// One lane, or a single work in the background of one.
+/// One lane, or a single background work.
 pub(super) struct Lane {
     shared: Arc<Shared>,
     works: Vec<usize>,
     position: Position,
-    /// Of the work at `position`.
+    /// The attempt of the work at `position`.
     attempt: u32,
 }
 
-/// Why a lane does not come to its end.
+/// Why a lane ends early.
 enum Stop {
     /// Nothing new may begin.
     Halted(String),
-    /// The operation at its position failed for good.
+    /// The operation at the lane's position failed finally.
     Failed(Failure),
 }
 
@@ -33,7 +33,7 @@ impl Lane {
         Self { shared, works, position: Position { work: 0, operation: 0 }, attempt: 1 }
     }
 
-    /// Walks to the end. Whatever happens, each slot of the lane's works is filled or failed then.
+    /// Walks to the end. In any case, each slot of the lane's works is filled or failed afterwards.
     pub(super) async fn walk(mut self) {
         while self.position.work < self.works.len() {
             match self.step().await {
@@ -51,13 +51,13 @@ impl Lane {
         &self.shared.plan.works[self.works[self.position.work]]
     }
 
-    /// Waits until the lane may go on, then selects and executes what comes next.
+    /// Waits until the lane may continue, then selects and executes the next work.
     async fn step(&mut self) -> Result<(), Stop> {
         let shared = self.shared.clone();
         let work = &shared.plan.works[self.works[self.position.work]];
         shared.ready(work).await.map_err(Stop::Halted)?;
         shared.turn(self.works[self.position.work]).await.map_err(Stop::Halted)?;
-        // What an action's code does is not trusted: a panic is a failure of its task, and nobody waits for ever.
+        // The code of actions is not trusted: a panic is a failure of its task, and other lanes must not wait forever.
         let selected = AssertUnwindSafe(async { select_next(&shared, &self.works, self.position) });
         let selected = selected.catch_unwind().await.unwrap_or_else(|panic| Err(bug(&*panic)));
         let selected = match selected {
@@ -91,7 +91,7 @@ impl Lane {
         self.position = position;
     }
 
-    /// Waits before the next attempt, when there is one.
+    /// Waits before the next attempt, if there is one.
     async fn try_again(&mut self, failure: Failure) -> Result<(), Stop> {
         let mut retry = self.shared.plan.steps[self.work().step].retry;
         if failure.connection && retry.attempts < Retry::CONNECTION.attempts {
@@ -109,7 +109,7 @@ impl Lane {
         waited.map_err(|_| Stop::Failed(failure))
     }
 
-    /// Ends the lane after a failure, and the waits for what it would have provided.
+    /// Ends the lane after a failure, and the waits for the slots that it would have provided.
     fn fail(&self, failure: &Failure) {
         let index = self.works[self.position.work];
         let work = self.work();

@@ -1,8 +1,8 @@
-//! Runs a plan: a lane for each host, tasks in the background of their lanes, and one end for all of them.
+//! Runs a plan: one lane for each host, plus background tasks, with one common end.
 //!
-//! [`run`] owns the run. `shared` is what its lanes share, `lane` walks the works of one lane in order, `select`
-//! decides what travels together, `batch` is the script of a round trip, `execute` carries it out, and `tracker`
-//! counts and reports.
+//! [`run`] owns the run. `shared` is the state that its lanes share, `lane` walks through the works of one lane in order,
+//! `select` decides which scripts are sent together, `batch` is the script of a round trip, `execute` carries it out, and
+//! `tracker` counts and reports.
 
 mod batch;
 mod execute;
@@ -29,22 +29,22 @@ use shared::Shared;
 /// How a plan is run.
 #[derive(Clone)]
 pub struct Options {
-    /// Who works on the hosts. One owner at a time; without one, hosts are not locked.
+    /// The owner of the run. A host has one owner at a time; without an owner, hosts are not locked.
     pub owner: Option<Owner>,
-    /// Another plan of the same run may follow: hosts are not given free at the end of this one, but by [`release`], or after
-    /// two minutes in which the run did nothing there.
+    /// Another plan of the same run may follow: hosts are not released at the end of this plan, but by [`release`], or after two
+    /// minutes without an action of the run there.
     pub more: bool,
-    /// Drops a host that fails, and goes on with the others.
+    /// Drops a host that fails, and continues with the others.
     pub ignore_err: bool,
-    /// Most hosts that work at once. Waiting for another host is not working.
+    /// Maximum number of hosts that work at once. Waiting for another host does not count.
     pub forks: usize,
-    /// Most hosts that receive large files at once.
+    /// Maximum number of hosts that receive large files at once.
     pub upload_forks: usize,
-    /// Most hosts that pull images at once.
+    /// Maximum number of hosts that pull images at once.
     pub pull_forks: usize,
-    /// Fires when the run is to end tidily: nothing new begins, what runs comes to its end.
+    /// Fires when the run must end gracefully: nothing new begins, and running operations finish.
     pub stop: CancellationToken,
-    /// Fires when the run is to end at once: running processes are ended.
+    /// Fires when the run must end at once: running processes are ended.
     pub cancel: CancellationToken,
 }
 
@@ -54,10 +54,11 @@ impl Default for Options {
             owner: None,
             more: false,
             ignore_err: false,
-            // Most of what holds a permit waits for programs on the host, which costs this machine nothing.
+            // Most holders of a permit wait for processes on the host, which costs the control machine nothing.
             forks: 300,
             upload_forks: 10,
-            // A host pulls three layers at once: below the 1,024 connections that a registry's server often has.
+            // A host pulls three layers at once: 300 hosts stay below the usual limit of 1,024 connections of a registry's
+            // server.
             pull_forks: 300,
             stop: CancellationToken::new(),
             cancel: CancellationToken::new(),
@@ -68,20 +69,20 @@ impl Default for Options {
 /// How a run ended.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// Whether everything is as wanted now.
+    /// Whether the wanted state is reached.
     pub ok: bool,
-    /// Whether somebody asked to stop before the end.
+    /// Whether a stop was requested before the end.
     pub stopped: bool,
-    /// What failed, in the order of time. Without secrets.
+    /// The failures in chronological order, without secrets.
     pub failures: Vec<TaskFailure>,
-    /// Hosts that were given up under `ignore_err`, and why.
+    /// Hosts that were given up under `ignore_err`, with the reason.
     pub dropped: BTreeMap<String, String>,
     /// Operations that changed something.
     pub changed: usize,
-    /// Whether an operation that changes something has begun on a host, which it does not where another owner has the lock. One that
-    /// was ended in the middle may have changed it.
+    /// Whether an operation that changes something has begun on a host. If another owner has the lock, it does not begin. An
+    /// operation that was interrupted may have changed the host.
     pub begun: bool,
-    /// Values that tasks left with [`crate::Slots::output`], by name.
+    /// Values that tasks stored with [`crate::Slots::output`], by name.
     pub outputs: BTreeMap<String, String>,
     /// Round trips by host, as the connections count them.
     pub round_trips: BTreeMap<String, u64>,
@@ -96,19 +97,19 @@ pub struct TaskFailure {
     pub module: String,
     /// Task name.
     pub task: String,
-    /// What people read.
+    /// The title of the task.
     pub title: String,
     /// Why.
     pub failure: Failure,
 }
 
-/// Why nothing new begins when somebody wants the run to end.
+/// The reason why nothing new begins after a stop was requested.
 const STOPPED: &str = "the run was stopped";
 
-/// Does what is left to do. The events before the plan and [`EventKind::RunFinished`] are the caller's, who may run
-/// several plans in one run.
+/// Executes a plan. The caller sends the events before the plan and [`EventKind::RunFinished`], because it may run several plans
+/// in one run.
 ///
-/// Every lane of the plan needs a connection; [`crate::CONTROL`] only where scripts or uploads run there.
+/// Every lane of the plan needs a connection; [`crate::CONTROL`] needs one only if scripts or uploads run there.
 pub async fn run(
     plan: Plan,
     connections: BTreeMap<String, Arc<dyn Connection>>,
@@ -131,18 +132,18 @@ pub async fn run(
         lanes.spawn(async move { shared.barrier(barrier).await });
     }
     while let Some(ended) = lanes.join_next().await {
-        // A mistake of this crate, not of an action: those are caught in the lane.
+        // A bug in this crate, not in an action: panics of actions are caught in the lane.
         if let Some(panic) = ended.err().filter(tokio::task::JoinError::is_panic) {
             panic::resume_unwind(panic.into_panic());
         }
     }
     watcher.abort();
-    // Nothing comes after the end of the run.
+    // No event may follow the end of the run.
     let _ = watcher.await;
     shared.report()
 }
 
-/// The works that run one after the other: a list for each host, and one for each background work.
+/// The works that run one after the other: a list for each host, and a list for each background work.
 fn lanes_of(plan: &Plan) -> Vec<Vec<usize>> {
     let mut by_host: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut lanes = Vec::new();
@@ -163,7 +164,7 @@ fn barriers_of(plan: &Plan) -> Vec<usize> {
     barriers.map(|(index, _)| index).collect()
 }
 
-/// Waits for the person's wish to stop, first tidily and then at once.
+/// Waits for the user's request to stop, first gracefully and then at once.
 async fn watch_for_stop(shared: Arc<Shared>, events: EventSender) {
     let Options { stop, cancel, .. } = shared.options.clone();
     let at_once = tokio::select! {

@@ -1,4 +1,4 @@
-//! A limit of how many may work at once, given out by priority.
+//! Limits concurrent work and assigns permits by priority.
 
 use std::{
     collections::BTreeMap,
@@ -7,18 +7,18 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// A queue for a limited number of permits: higher priority first, then first come, first served.
+/// A queue for a limited number of permits: higher priority first, then in order of arrival.
 #[derive(Clone)]
 pub(super) struct Queue(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
-    /// Numbers the waiting.
+    /// Numbers the waiting requests.
     next: u64,
     waiting: BTreeMap<(std::cmp::Reverse<u8>, u64), oneshot::Sender<Permit>>,
 }
 
-/// A permit. Given back when dropped.
+/// A permit. Dropping it releases it.
 pub(super) struct Permit(Queue);
 
 impl Queue {
@@ -60,7 +60,7 @@ impl Drop for Permit {
             state.free += usize::from(next.is_none());
             next
         };
-        // One that has left the queue drops its permit at once, which gives it to the next.
+        // A receiver that has left the queue drops its permit at once, which passes it to the next one.
         if let Some((_, sender)) = next {
             drop(sender.send(Permit(self.0.clone())));
         }

@@ -1,11 +1,11 @@
-//! Decides what a lane does next: some code, or as many scripts as may travel together.
+//! Selects the next work of a lane: either code, or as many scripts as can be sent together.
 
 use std::{collections::HashSet, sync::Arc};
 
 use super::shared::Shared;
 use crate::{Apply, Failure, Load, Run, Script, SlotKey};
 
-/// Larger batches are cut: their files are held in memory.
+/// Larger batches are split, because their files are kept in memory.
 const BATCH_BYTES: usize = 16 << 20;
 
 /// A position in a lane: the index into its works, and into that work's operations.
@@ -15,7 +15,7 @@ pub(super) struct Position {
     pub(super) operation: usize,
 }
 
-/// What a lane does in one go.
+/// The work of a lane for one round trip or one piece of code.
 pub(super) enum Selected {
     /// Code of the control machine.
     Code(Arc<dyn Run>),
@@ -23,7 +23,7 @@ pub(super) enum Selected {
     Scripts(Vec<(Position, Script)>),
 }
 
-/// What follows in a lane from `from` on. The first work's slots are filled.
+/// Selects the next work in a lane from `from` on. The first work's slots are filled.
 ///
 /// # Errors
 /// The script of the first operation cannot be made.
@@ -45,12 +45,12 @@ pub(super) fn select_next(shared: &Shared, works: &[usize], from: Position) -> R
                 Apply::Run(code) if scripts.is_empty() => return Ok(Selected::Code(code)),
                 Apply::Run(_) => break 'works,
                 Apply::Script(script) => script,
-                // Values of slots that this very batch fills are not there yet.
+                // Slots that this same batch fills have no values yet.
                 Apply::Late(_) if !work.needs.iter().all(|slot| shared.slots.is_filled(slot)) => break 'works,
                 Apply::Late(make) => match make(&shared.slots) {
                     Ok(script) => script,
                     Err(failure) if scripts.is_empty() => return Err(failure),
-                    // It fails when it is the first, with everything before it done.
+                    // The error is reported when this script is the first of a batch, after everything before it is done.
                     Err(_) => break 'works,
                 },
             };
@@ -65,8 +65,8 @@ pub(super) fn select_next(shared: &Shared, works: &[usize], from: Position) -> R
     Ok(Selected::Scripts(scripts))
 }
 
-/// Whether a work may travel together with the `first` of a batch: nothing has to be waited for, and its turn, if it is
-/// a part of one, is that of the first.
+/// Whether a work may be sent together with the `first` of a batch: it has nothing to wait for, and its turn, if it has one, is
+/// the turn of the first.
 fn joins(shared: &Shared, first: usize, work: usize, provided: &HashSet<&SlotKey>) -> bool {
     let there = |slot: &SlotKey| provided.contains(slot) || shared.slots.is_filled(slot);
     let (turn, work) = (shared.turns.of(work), &shared.plan.works[work]);

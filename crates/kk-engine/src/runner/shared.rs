@@ -1,4 +1,4 @@
-//! What the lanes of one run share: the plan, the slots, the limits, and whether to go on.
+//! The state that the lanes of one run share: the plan, the slots, the limits, and whether to continue.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{EventSender, Failure, Load, Plan, Slots, plan::Work};
 
-/// The common ground of all lanes.
+/// The shared state of all lanes.
 pub(super) struct Shared {
     pub(super) plan: Plan,
     pub(super) options: Options,
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) turns: Turns,
     /// By host: the works that have not ended.
     left: Mutex<HashMap<String, BTreeSet<usize>>>,
-    /// By host: why nothing new may begin there.
+    /// By host: the reason why nothing new may begin there.
     halts: BTreeMap<String, watch::Sender<Option<String>>>,
 }
 
@@ -95,14 +95,14 @@ impl Shared {
         self.publish(&self.plan.works[index]);
     }
 
-    /// Fills the slots of a work that is done; those that it filled with values stay.
+    /// Fills the slots of a work that is done; slots that the work filled with values stay unchanged.
     pub(super) fn publish(&self, work: &Work) {
         for slot in &work.provides {
             self.slots.done(slot);
         }
     }
 
-    /// The way to a host.
+    /// The connection to a host.
     pub(super) fn connection(&self, host: &str) -> Arc<dyn Connection> {
         match self.connections.get(host) {
             Some(connection) => connection.clone(),
@@ -110,7 +110,7 @@ impl Shared {
         }
     }
 
-    /// The same for the code of an operation of a work.
+    /// The connection to a host for the code of an operation of a work.
     pub(super) fn connection_for_code(&self, index: usize, operation: usize) -> Arc<dyn Connection> {
         let work = &self.plan.works[index];
         let inner = self.connection(&work.host);
@@ -119,14 +119,14 @@ impl Shared {
         Arc::new(Locking { inner, owner, last: is_last && !self.options.more })
     }
 
-    /// Lets nothing new begin on any host.
+    /// Halts all hosts: nothing new begins on them.
     pub(super) fn halt_all(&self, reason: &str) {
         for host in self.halts.keys() {
             self.halt(host, reason);
         }
     }
 
-    /// Lets nothing new begin on a host. The first reason stays.
+    /// Halts a host: nothing new begins on it. The first reason is kept.
     pub(super) fn halt(&self, host: &str, reason: &str) {
         self.halts[host].send_if_modified(|now| {
             let first = now.is_none();
@@ -137,7 +137,7 @@ impl Shared {
         });
     }
 
-    /// Why nothing new may begin on a host, as soon as there is a reason.
+    /// Waits until a host is halted and returns the reason.
     pub(super) async fn halted(&self, host: &str) -> String {
         let mut halt = self.halts[host].subscribe();
         let reason = halt.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
@@ -151,7 +151,7 @@ impl Shared {
     /// Waits until a work may begin.
     ///
     /// # Errors
-    /// Why it never may.
+    /// The reason why it never may.
     pub(super) async fn ready(&self, work: &Work) -> Result<(), String> {
         self.unless_halted(&work.host, self.needs(work)).await?
     }
@@ -161,13 +161,13 @@ impl Shared {
             self.slots.wait(slot).await.map_err(|reason| format!("{slot} is missing: {reason}"))?;
         }
         for slot in &work.after {
-            // Why it failed does not matter here.
+            // The reason of the failure does not matter here.
             let _ = self.slots.wait(slot).await;
         }
         Ok(())
     }
 
-    /// Waits for something, but not longer than the host may go on.
+    /// Waits for `what`, but no longer than until the host is halted.
     pub(super) async fn unless_halted<T>(
         &self,
         host: &str,
@@ -185,7 +185,7 @@ impl Shared {
         self.unless_halted(&self.plan.works[index].host, self.turns.begin(index)).await?
     }
 
-    /// A permit for what a host does next; a wait and the control machine need none.
+    /// A permit for a host's next work; a wait and the control machine need none.
     pub(super) async fn permit(
         &self,
         work: &Work,
@@ -202,7 +202,7 @@ impl Shared {
         self.unless_halted(&work.host, queue.permit(work.priority)).await.map(Some)
     }
 
-    /// A work has failed for good: ends its host, or the whole run.
+    /// Records the final failure of a work: ends its host, or the whole run.
     pub(super) fn failed(&self, index: usize, failure: &Failure) {
         let work = &self.plan.works[index];
         let step = &self.plan.steps[work.step];
@@ -231,7 +231,7 @@ impl Shared {
         }
     }
 
-    /// A lane cannot go on with these works: who waits for their slots is told why.
+    /// Skips these works, which the lane cannot continue with. Lanes that wait for their slots get the reason.
     pub(super) fn give_up(&self, works: &[usize], reason: &str) {
         for &index in works {
             let work = &self.plan.works[index];
@@ -280,7 +280,7 @@ fn by_host(plan: &Plan) -> HashMap<String, BTreeSet<usize>> {
     left
 }
 
-/// Stands for the connection that a lane does not have: the control machine's, when it runs only code.
+/// A placeholder for the connection of a lane that has none: the lane of the control machine, if it runs only code.
 struct Unconnected(String);
 
 impl Unconnected {

@@ -1,4 +1,4 @@
-//! Counts and reports a run: what has begun, what has ended, and when a module is done.
+//! Counts and reports a run: which tasks have begun, which have ended, and when a module is done.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,9 +23,9 @@ pub(super) struct Counts {
     pub(super) dropped: BTreeMap<String, String>,
     /// Operations that changed something.
     pub(super) changed: usize,
-    /// Operations that change something and have begun on a host, once for each attempt.
+    /// Operations that change something and have begun on a host, counted once for each attempt.
     pub(super) begun: usize,
-    /// Tasks × hosts that did not come to their end.
+    /// Tasks × hosts that did not finish.
     pub(super) unfinished: usize,
     modules: HashMap<usize, ModuleCount>,
     /// When the attempt with this number began.
@@ -52,8 +52,8 @@ impl Tracker {
         self.counts.lock().expect("no holder of this lock panics")
     }
 
-    /// An operation of a task begins on a host: with the first one of an attempt, the attempt does. Gives the time
-    /// when the attempt began.
+    /// Records that an operation of a task begins on a host. The first operation of an attempt starts the attempt. Returns the
+    /// time when the attempt began.
     pub(super) fn started(&self, plan: &Plan, index: usize, attempt: u32) -> Instant {
         let step = &plan.steps[plan.works[index].step];
         let now = Instant::now();
@@ -71,51 +71,51 @@ impl Tracker {
         now
     }
 
-    /// An operation runs, or may run, on its host. What is done on the control machine changes no host.
+    /// Records that an operation runs, or may run, on its host. Operations on the control machine change no host.
     pub(super) fn begun(&self, plan: &Plan, index: usize, operation: usize) {
         self.counts().begun += usize::from(changes_host(&plan.works[index], operation));
     }
 
-    /// An operation that was counted as begun was not, because another owner has the lock on its host.
+    /// Revokes [`Tracker::begun`]: the operation did not begin, because another owner has the lock on its host.
     pub(super) fn refused(&self, plan: &Plan, index: usize, operation: usize) {
         self.counts().begun -= usize::from(changes_host(&plan.works[index], operation));
     }
 
-    /// An operation has changed something.
+    /// Counts an operation that changed something.
     pub(super) fn changed(&self) {
         self.counts().changed += 1;
     }
 
-    /// Bytes of a transfer.
+    /// Reports the bytes of a transfer.
     pub(super) fn progress(&self, plan: &Plan, index: usize, done: u64, total: u64) {
         let Names { host, module, task, .. } = Names::of(plan, &plan.works[index]);
         self.events.send(EventKind::Progress { host, module, task, done, total });
     }
 
-    /// A task will be tried again on a host.
+    /// Reports that a task will be retried on a host.
     pub(super) fn retrying(&self, plan: &Plan, index: usize, failure: Failure, wait: Duration) {
         self.emit(plan, index, Outcome::Retrying { failure, wait_ms: milliseconds(wait) });
     }
 
-    /// A task is done on a host.
+    /// Reports that a task is done on a host.
     pub(super) fn done(&self, plan: &Plan, index: usize) {
         self.emit(plan, index, Outcome::Changed { changes: plan.works[index].changes() });
         self.leave(plan, index, true);
     }
 
-    /// A task has failed on a host.
+    /// Reports that a task has failed on a host.
     pub(super) fn failed(&self, plan: &Plan, index: usize, failure: &Failure) {
         self.emit(plan, index, Outcome::Failed { failure: failure.clone() });
         self.leave(plan, index, false);
     }
 
-    /// A task was not begun on a host, or not gone on with.
+    /// Reports that a task was not begun on a host, or not continued.
     pub(super) fn skipped(&self, plan: &Plan, index: usize, reason: &str) {
         self.emit(plan, index, Outcome::Skipped { message: reason.to_owned() });
         self.leave(plan, index, false);
     }
 
-    /// Something for the person about a host.
+    /// Reports a message for the user about a host.
     pub(super) fn note(&self, host: &str, message: String) {
         self.events.send(EventKind::Note { host: Some(host.to_owned()), message });
     }
@@ -146,7 +146,7 @@ fn changes_host(work: &Work, operation: usize) -> bool {
     work.host != CONTROL && work.operations[operation].action.is_change()
 }
 
-/// The names by which a work is told.
+/// The names by which a work is reported.
 struct Names {
     host: String,
     module: String,

@@ -1,4 +1,4 @@
-//! Who is in their turn: hands out the permits of [`crate::Turn`] and ends a key after a failure.
+//! Hands out the permits of [`crate::Turn`], and ends a key after a failure.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -50,10 +50,10 @@ impl Turns {
         self.works.get(&work).copied()
     }
 
-    /// Waits until the turn of the work's host has begun. Nothing to wait for without a turn.
+    /// Waits until the turn of the work's host has begun. A work without a turn does not wait.
     ///
     /// # Errors
-    /// Why the turn never begins.
+    /// The reason why the turn never begins.
     pub(super) async fn begin(&self, work: usize) -> Result<(), String> {
         let Some((key, host)) = self.of(work) else { return Ok(()) };
         let mut changes = self.keys[key].subscribe();
@@ -74,8 +74,8 @@ impl Turns {
         }
     }
 
-    /// A work has ended. `failure` says why it did not come to its end: then no further turn of its key begins, unless
-    /// the host's own had not begun either.
+    /// Records that a work has ended. `failure` is the reason if the work did not finish: then no further turn of its key begins,
+    /// unless the host's own turn had not begun either.
     pub(super) fn ended(&self, work: usize, failure: Option<&str>) {
         let Some((key, host)) = self.of(work) else { return };
         self.keys[key].send_modify(|key| {
@@ -89,7 +89,7 @@ impl Turns {
 }
 
 impl Key {
-    /// Begins the turn of a host if it may begin now; says why when it never may.
+    /// Begins the turn of a host if it may begin now; returns an error if it never may.
     fn try_begin(&mut self, host: usize) -> Option<Result<(), String>> {
         if self.hosts[host].begun {
             return Some(Ok(()));
