@@ -1,31 +1,31 @@
 # Functions for the scripts that change a host. Sourced before each operation; POSIX sh, works with dash and busybox.
 #
-# What kk makes or replaces is written down in /etc/kubekey/owned before it is touched, one tab-separated line each;
-# kk_disown_all takes all of it back. Kinds of lines:
+# Each change of kk is recorded in /etc/kubekey/owned before it is made, one tab-separated line each; kk_disown_all reverts all of
+# them. Kinds of lines:
 #   cluster NAME CA MACHINE    the cluster that the host belongs to, SHA-256 of its CA, the host's machine id; the head
-#   made PATH [USER]           a file or link that was not there; with USER it is written and removed as that user
+#   made PATH [USER]           a file or link that did not exist; with USER it is written and removed as that user
 #   saved PATH [USER]          a file or link whose original is /etc/kubekey/saved/PATH
-#   dir PATH [USER]            a directory that was not there
-#   attr PATH MODE OWNER       attributes that a directory had
-#   block PATH BEGIN END NL    a marked block in a file of somebody else; NL is "bare" when the file had no last newline
+#   dir PATH [USER]            a directory that did not exist
+#   attr PATH MODE OWNER       the previous attributes of a directory
+#   block PATH BEGIN END NL    a marked block in a file that kk does not own; NL is "bare" if the file had no last newline
 #   marked PATH PREFIX         lines of a file that were commented out with PREFIX
-#   sysctl NAME VALUE          a kernel setting's value of before
+#   sysctl NAME VALUE          the previous value of a kernel setting
 #   module NAME                a kernel module that was not loaded
 #   unit-on NAME               a unit that kk enabled or started
 #   unit-off NAME WAS ACTIVE   a unit that kk turned off: "enabled" or not, "active" or not
-#   user NAME                  a user that was not there
+#   user NAME                  a user that did not exist
 #   swap DEVICE                a swap device that was in use
-#   package NAME WAS           a package that was not installed: "absent", or "config-files" where those of an earlier one were left
-#   rpms NAMES                 packages of rpm that were not installed, with blanks between them
+#   package NAME WAS           a package that was not installed: "absent", or "config-files" if its configuration files were still there
+#   rpms NAMES                 packages of rpm that were not installed, separated by blanks
 
-# KK_ROOT is empty on a host; tests let it point to a directory of theirs.
+# KK_ROOT is empty on a host; tests set it to a temporary directory.
 KK_ROOT=${KK_ROOT-}
 KK_STATE=$KK_ROOT/etc/kubekey
 KK_TAB=$(printf '\t')
-# For kk_guard: the user that runs this script, and the directories that it has found to be safe, each between tabs.
+# For kk_guard: the user that runs this script, and the directories that are known to be safe, each between tabs.
 KK_SELF='' KK_SAFE=$KK_TAB
 
-# kk_do COMMAND…: runs a command; when it fails, the error names it.
+# kk_do COMMAND…: runs a command; if it fails, the error names it.
 kk_do() {
     "$@" || {
         kk_code=$?
@@ -46,7 +46,7 @@ kk_sync() {
         kk_fail "cannot write ${1#"$KK_ROOT"} to disk: $kk_said"
 }
 
-# Makes the state directory, and drops a last line that a power cut left half-written.
+# Creates the state directory, and removes a last line that a power cut left incomplete.
 kk_state() {
     [ -z "${KK_STATE_READY-}" ] || return 0
     # shellcheck disable=SC2174 # the directories above it are the system's
@@ -61,7 +61,7 @@ kk_state() {
     KK_STATE_READY=1
 }
 
-# kk_record LINE: writes a line down once. One short append is whole or not there, also beside another script.
+# kk_record LINE: records a line once. One short append is complete or absent, even if another script appends concurrently.
 kk_record() {
     kk_state || return
     grep -qxF -e "$1" "$KK_STATE/owned" || { printf '%s\n' "$1" >>"$KK_STATE/owned" && kk_sync "$KK_STATE/owned"; }
@@ -73,8 +73,8 @@ kk_recorded() {
     KK_P="$1$KK_TAB" awk 'index($0, ENVIRON["KK_P"]) == 1 { found = 1; exit } END { exit !found }' "$KK_STATE/owned"
 }
 
-# kk_belong NAME CA: writes down which cluster the host belongs to, by its name and the SHA-256 of its CA. A host of
-# another cluster is refused.
+# kk_belong NAME CA: records which cluster the host belongs to, by its name and the SHA-256 of its CA. A host of another cluster
+# is refused.
 kk_belong() {
     kk_state || return
     kk_known=$(awk -F '\t' '$1 == "cluster" { print; exit }' "$KK_STATE/owned")
@@ -96,7 +96,7 @@ kk_belong_anew() {
         chmod 600 "$kk_new" && kk_sync "$kk_new" && mv -f "$kk_new" "$KK_STATE/owned" && kk_belong "$1" "$2"
 }
 
-# kk_parents PATH: makes the missing parent directories, written down from the top.
+# kk_parents PATH: creates the missing parent directories and records them from the top.
 kk_parents() {
     kk_rest=${1#/} kk_at=
     while :; do
@@ -163,7 +163,7 @@ kk_guard_one() {
     KK_SAFE=$KK_SAFE$kk_way$KK_TAB
 }
 
-# kk_own PATH: before a path is touched for the first time, keeps what is there or writes down that nothing was.
+# kk_own PATH: before a path is changed for the first time, keeps the original or records that there was none.
 kk_own() {
     kk_state || return
     kk_guard "$1" || return
@@ -184,8 +184,8 @@ kk_own() {
         kk_record "saved$KK_TAB$1"
 }
 
-# kk_replace NEW FILE: renames NEW over FILE (below KK_ROOT). A bind-mounted file cannot be renamed over; it is
-# written in place.
+# kk_replace NEW FILE: renames NEW over FILE (below KK_ROOT). A bind-mounted file cannot be replaced by a rename, so it is written
+# in place.
 kk_replace() {
     [ ! -d "$2" ] || [ -L "$2" ] || kk_fail "$2 is a directory" || return
     kk_sync "$1" || return
@@ -193,8 +193,8 @@ kk_replace() {
     cat "$1" >"$2" && kk_sync "$2" && rm -f "$1"
 }
 
-# kk_put SOURCE PATH MODE OWNER: a file appears whole or not at all, with its attributes from the first byte. Chained,
-# because "set -e" is off where a caller asks for the result. "set -C" refuses a new file that exists, so no link is followed.
+# kk_put SOURCE PATH MODE OWNER: writes a file completely or not at all, with its attributes from the first byte. Chained, because
+# "set -e" is off where a caller checks the result. "set -C" refuses a new file that exists, so no link is followed.
 kk_put() {
     kk_new=$KK_ROOT${2%/*}/.${2##*/}.kk-new
     kk_own "$2" || return
@@ -207,7 +207,7 @@ kk_put() {
     return 1
 }
 
-# kk_attributes PATH MODE OWNER: the attributes of a file that has its content already.
+# kk_attributes PATH MODE OWNER: sets the attributes of a file that has its content already.
 kk_attributes() {
     kk_own "$1" && kk_guard "$1" follow && chown "$3" "$KK_ROOT$1" && chmod "$2" "$KK_ROOT$1"
 }
@@ -365,9 +365,9 @@ kk_link() {
     kk_own "$2" && ln -sfn "$1" "$KK_ROOT$2"
 }
 
-# kk_edit_block PATH BEGIN END [SOURCE]: puts SOURCE's lines between the marker lines, in place of an older block or at
-# the end; without SOURCE the block goes. A begin marker without its end is taken for ordinary text. A link stays one.
-# The result is kk_new, for kk_file.
+# kk_edit_block PATH BEGIN END [SOURCE]: puts SOURCE's lines between the marker lines, in place of an older block or at the end;
+# without SOURCE the block is removed. A begin marker without an end marker is treated as ordinary text. A link stays a link. The
+# result is kk_new, for kk_file.
 kk_edit_block() {
     kk_file=$(readlink -f "$KK_ROOT$1") && kk_new=${kk_file%/*}/.${kk_file##*/}.kk-new || return
     rm -f "$kk_new" && cp -a "$kk_file" "$kk_new" || return
@@ -386,7 +386,7 @@ kk_edit_block() {
         END { if (inside) print held; block() }' "$kk_file" >"$kk_new"
 }
 
-# kk_block PATH BEGIN END SOURCE: a marked block in a file; the rest of the file stays as it is.
+# kk_block PATH BEGIN END SOURCE: a marked block in a file; the rest of the file stays unchanged.
 kk_block() {
     if [ ! -e "$KK_ROOT$1" ]; then
         kk_own "$1" && : >"$KK_ROOT$1" && chmod 644 "$KK_ROOT$1" || return
@@ -399,7 +399,7 @@ kk_block() {
     kk_edit_block "$1" "$2" "$3" "$4" && kk_replace "$kk_new" "$kk_file"
 }
 
-# kk_sysctl NAME VALUE: sets a live kernel setting; one that root cannot write is left, its file holds for later.
+# kk_sysctl NAME VALUE: sets a live kernel setting. A setting that cannot be written is left; its file takes effect later.
 kk_sysctl() {
     kk_knob=$KK_ROOT/proc/sys/$(printf %s "$1" | tr './' '/.')
     [ -e "$kk_knob" ] || return 0
@@ -410,14 +410,14 @@ kk_sysctl() {
     printf '%s\n' "$2" >"$kk_knob"
 }
 
-# kk_module NAME: loads a kernel module; one that is built in is loaded.
+# kk_module NAME: loads a kernel module; a built-in module counts as loaded.
 kk_module() {
     ! grep -q "^$1 " "$KK_ROOT/proc/modules" 2>/dev/null || return 0
     modprobe "$1"
     ! grep -q "^$1 " "$KK_ROOT/proc/modules" 2>/dev/null || kk_record "module$KK_TAB$1"
 }
 
-# kk_unit_does VERB NAME [--no-block]: systemctl, with the unit's last words when it fails.
+# kk_unit_does VERB NAME [--no-block]: systemctl, with the unit's last messages if it fails.
 kk_unit_does() {
     kk_verb=$1
     shift
@@ -459,7 +459,8 @@ kk_unit() {
     esac
 }
 
-# kk_user NAME [OPTION…]: a user, by useradd with these options. One that was killed may have made the user without the group.
+# kk_user NAME [OPTION…]: adds a user, by useradd with these options. A useradd that was killed may have created the user without
+# the group.
 kk_user() {
     if id "$1" >/dev/null 2>&1; then
         id -gn "$1" >/dev/null 2>&1 || groupadd --system --gid "$(id -g "$1")" "$1"
@@ -485,12 +486,12 @@ kk_swap_off() {
     kk_replace "$KK_ROOT/etc/.fstab.kk-new" "$KK_ROOT/etc/fstab"
 }
 
-# kk_uptime: seconds that no correction of the clock can move.
+# kk_uptime: seconds since boot, which no correction of the clock changes.
 kk_uptime() {
     cut -d . -f 1 /proc/uptime
 }
 
-# kk_wait SECONDS PAUSE WORDS: runs the file "condition" until it ends with 0. Says what the last look said.
+# kk_wait SECONDS PAUSE WORDS: runs the file "condition" until it ends with 0. On failure, prints the output of the last check.
 kk_wait() {
     kk_until=$(($(kk_uptime) + $1))
     until sh -e ./condition >condition.out 2>&1; do
@@ -502,7 +503,7 @@ kk_wait() {
     done
 }
 
-# kk_remember_sums LIST: adds the known SHA-256 sums of files to what the probe remembers. Lines of LIST: SUM PATH.
+# kk_remember_sums LIST: adds known SHA-256 checksums of files to those that the probe has stored. Lines of LIST: SUM PATH.
 kk_remember_sums() {
     [ -d "$KK_STATE" ] || return 0
     kk_sums=$KK_STATE/sums
@@ -510,12 +511,12 @@ kk_remember_sums() {
         stat -c "$kk_sum$KK_TAB%s$KK_TAB%.9Y$KK_TAB%.9Z$KK_TAB%i$KK_TAB%n" "$KK_ROOT$kk_path"
     done <"$1" >kk-sums.fresh
     [ -e "$kk_sums" ] || (umask 077 && : >"$kk_sums")
-    # Under a name of its own: several uploads may end at once. A sum that gets lost so is only read again.
+    # A unique name: several uploads may end at once. If a checksum is lost by this, the file is only read again.
     (umask 077 && awk -F '\t' 'NR == FNR { fresh[$6] = 1; print; next } !($6 in fresh)' kk-sums.fresh "$kk_sums" >"$kk_sums.$$")
     mv -f "$kk_sums.$$" "$kk_sums"
 }
 
-# kk_disown KIND PATH A B C: takes one line back. What is gone already is fine.
+# kk_disown KIND PATH A B C: reverts one line. A change that is gone already is no error.
 kk_disown() {
     case $1 in
     made | saved | dir)
@@ -528,7 +529,7 @@ kk_disown() {
     marked) kk_guard "$2" || return ;;
     attr) kk_guard "$2" follow || return ;;
     esac
-    # What a power cut left of an upload or of kk_put.
+    # Leftovers of an upload or of kk_put that a power cut ended.
     case $1 in made | saved) rm -f "$KK_ROOT${2%/*}"/.kk-????????????????-"${2##*/}" "$KK_ROOT${2%/*}/.${2##*/}.kk-new" ;; esac
     case $1 in
     made) rm -f "$KK_ROOT$2" ;;
@@ -591,7 +592,8 @@ kk_disown() {
     esac
 }
 
-# kk_remove_rpms NAMES: all at once where nothing else needs one of them; else each after those that need it.
+# kk_remove_rpms NAMES: removes all at once if no other package needs one of them. Otherwise removes each after the packages that
+# need it.
 kk_remove_rpms() {
     kk_names=''
     for kk_name in $1; do
@@ -625,14 +627,14 @@ kk_remove_rpms() {
     done
 }
 
-# kk_note WORDS: something that the person should know although nothing failed.
+# kk_note WORDS: a message that the user should know although nothing failed.
 kk_note() {
     printf 'note: %s\n' "$*" >&2
 }
 
-# kk_disown_all [KEEP]: takes everything back, from the last line to the first, and then the record itself. Lines that
-# match the extended regular expression KEEP stay as they are; lines that fail stay, with what they need and the head
-# line, for the next time.
+# kk_disown_all [KEEP]: reverts everything, from the last line to the first, and then removes the record itself. Lines that match
+# the extended regular expression KEEP stay unchanged. Lines that fail stay for the next run, with the lines that they need and
+# the head line.
 kk_disown_all() {
     [ -d "$KK_STATE" ] || return 0
     kk_state || return
@@ -645,13 +647,12 @@ kk_disown_all() {
         grep -vE -e "$1" kk-owned.both >kk-owned.all || :
     fi
     kk_disown_lines kk-owned.all
-    # What was kept on purpose belongs to no cluster; what failed still does.
+    # Lines that were kept on purpose belong to no cluster; lines that failed still do.
     [ -s kk-owned.left ] || : >kk-owned.head
     kk_keep_lines
 }
 
-# kk_disown_only PATTERN: takes back what the lines that match the extended regular expression name. All else stays, with the
-# head line.
+# kk_disown_only PATTERN: reverts the lines that match the extended regular expression. All other lines stay, with the head line.
 kk_disown_only() {
     [ -d "$KK_STATE" ] || return 0
     kk_state || return
@@ -662,7 +663,8 @@ kk_disown_only() {
     kk_keep_lines
 }
 
-# kk_keep_lines: writes the record of what is left: the head line, what was kept, and what failed. An empty one goes.
+# kk_keep_lines: writes the record of the remaining lines: the head line, kept lines, and failed lines. An empty record is
+# removed.
 kk_keep_lines() {
     if [ ! -s kk-owned.left ] && [ ! -s kk-owned.kept ]; then
         rm -rf "$KK_STATE"
@@ -675,7 +677,7 @@ kk_keep_lines() {
         kk_fail "$(wc -l <kk-owned.left) thing(s) could not be taken back; /etc/kubekey/owned names them"
 }
 
-# kk_disown_lines FILE: takes back what its lines name, from the last to the first. Those that fail are in kk-owned.left.
+# kk_disown_lines FILE: reverts its lines, from the last to the first. Lines that fail are in kk-owned.left.
 kk_disown_lines() {
     kk_reversed "$1" >kk-owned.back
     : >kk-owned.left
@@ -692,7 +694,7 @@ kk_disown_lines() {
     ! command -v systemctl >/dev/null 2>&1 || systemctl daemon-reload 2>/dev/null || :
 }
 
-# kk_reversed FILE: its lines, the last first.
+# kk_reversed FILE: prints its lines in reverse order.
 kk_reversed() {
     awk '{ line[NR] = $0 } END { for (i = NR; i > 0; i--) print line[i] }' "$1"
 }

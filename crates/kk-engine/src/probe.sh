@@ -1,9 +1,9 @@
-# Looks at a host: one round trip, few processes, and nothing is changed. Generated lines set, before this text:
-#   KK_N       nonce: a line "@NONCE NAME" begins a section, so that no content can be taken for one
+# Probes a host: one round trip, few processes, and no change. Generated lines set, before this text:
+#   KK_N       nonce: a line "@NONCE NAME" begins a section, so that no content can imitate one
 #   kk_files kk_units kk_tools kk_sysctls kk_ports kk_users kk_modules kk_disks   functions that call "$@" with the list
 #   kk_questions  starts the further questions in the background; they leave the files reply.N, error.N and code.N
-# The SHA-256 of large files is remembered in /etc/kubekey/sums, lines of SUM SIZE MTIME CTIME INODE PATH, and a file is
-# read again only when one of the others differs. Users cannot set a ctime.
+# The SHA-256 of large files is stored in /etc/kubekey/sums, lines of SUM SIZE MTIME CTIME INODE PATH, and a file is read again
+# only if one of the other fields differs. Users cannot set a ctime.
 export LC_ALL=C
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 KK_ROOT=${KK_ROOT-}
@@ -19,7 +19,7 @@ date +%s%N
 
 kk_questions
 
-# Attributes first, then the sums of what is not remembered; both with one process for all files.
+# Attributes first, then the checksums of files without a stored one; both with one process for all files.
 kk_section files
 kk_stat() { [ $# -eq 0 ] || stat -c "%F$kk_tab%a$kk_tab%U:%G$kk_tab%s$kk_tab%.9Y$kk_tab%.9Z$kk_tab%i$kk_tab%n" "$@" 2>/dev/null; }
 kk_files kk_stat >stat.list || :
@@ -37,7 +37,8 @@ awk -F '\t' '
 if [ -s sums.need ]; then
     tr '\n' '\0' <sums.need | xargs -0 sha256sum 2>/dev/null >sums.fresh || :
     cat sums.fresh
-    # Small files are read faster than remembered. One written in the last second may be written again unseen.
+    # Reading a small file is faster than a lookup. A file written in the last second may be written again without a visible
+    # change.
     if [ -d "$KK_ROOT/etc/kubekey" ]; then
         awk -F '\t' -v now="$(date +%s)" '
             FILENAME == "sums.fresh" { sum[substr($0, 67)] = substr($0, 1, 64); next }
@@ -77,8 +78,8 @@ kk_find_tools() {
 kk_tools kk_find_tools
 
 kk_section sysctls
-# One process reads them all, each in one piece: of a number, the kernel gives a shell that reads byte by byte only the
-# first digit.
+# One process reads all settings, each with one read(2): if a shell reads a number byte by byte, the kernel returns only the first
+# digit.
 kk_read_sysctls() {
     kk_knobs=
     for kk_name; do
@@ -99,7 +100,7 @@ kk_show_ports() {
 kk_ports kk_show_ports || :
 
 kk_section users
-# Those whose group has a name: a useradd that was killed may have left the user alone.
+# Lists users whose group exists: a useradd that was killed may have left a user without a group.
 kk_show_users() {
     for kk_name; do
         ! id -gn "$kk_name" >/dev/null 2>&1 || echo "$kk_name"
@@ -108,7 +109,7 @@ kk_show_users() {
 kk_users kk_show_users || :
 
 kk_section disks
-# One df a path: a file system that it cannot measure must not hide the others.
+# One df per path: a file system that df cannot measure must not hide the others.
 kk_show_disks() {
     for kk_wanted; do
         kk_name=$kk_wanted
@@ -122,7 +123,7 @@ kk_show_disks() {
 }
 kk_disks kk_show_disks || :
 
-# A module is there when it is loaded, built in, seen by what it does, or can be loaded.
+# A module counts as present if it is loaded, built in, visible by its effect, or loadable.
 kk_section modules
 kk_release=$(uname -r)
 kk_show_modules() {
@@ -145,7 +146,7 @@ kk_modules kk_show_modules
 kk_section cgroups
 [ ! -e /sys/fs/cgroup/cgroup.controllers ] || { printf 'v2 ' && cat /sys/fs/cgroup/cgroup.controllers; }
 [ ! -r /proc/cgroups ] || awk '$4 == 1 { print "v1", $1 }' /proc/cgroups
-# With v1, systemd manages a controller when it has made its slices below its own place in it.
+# With v1, systemd manages a controller if it has created its slices below its own cgroup in it.
 while IFS=: read -r _ kk_name kk_path; do
     kk_path=${kk_path%/init.scope}
     case $kk_name in memory | pids | cpu | cpu,cpuacct | cpuacct,cpu) ;; *) continue ;; esac
@@ -159,8 +160,8 @@ echo "$kk_release"
 uname -m
 nproc 2>/dev/null || getconf _NPROCESSORS_ONLN
 kk_first /proc/meminfo
-# The uptime that systemd counts in stands still while a machine is suspended; /proc/uptime does not, and is for
-# kernels without the list. The clock comes after it, so that a file never seems newer than it is.
+# systemd's uptime does not advance while a machine is suspended. /proc/uptime does; it is the fallback for kernels without the
+# list. The clock is read after the uptime, so that a file never seems newer than it is.
 awk '/^now at/ { print $3 "n"; exit }' /proc/timer_list 2>/dev/null | grep . || kk_first /proc/uptime
 date +%s%N
 grep CapBnd /proc/self/status || echo

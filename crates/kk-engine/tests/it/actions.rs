@@ -1,7 +1,7 @@
 //! Runs the data cases in `tests/cases/<action>/*.yaml`: facts in, change and script out.
 //!
-//! A case has `action` (what the constructor gets), `facts`, `change` (its lines; none means nothing to do), and
-//! may have `script` (the text that would run) and `failure` (what a host said, and what is made of it).
+//! A case has `action` (the constructor's argument), `facts`, `change` (its lines; none means nothing to do). It may have
+//! `script` (the text that would run) and `failure` (a host's message, and the resulting failure).
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -37,7 +37,7 @@ struct Failing {
     transient: bool,
 }
 
-/// Runs all cases of an action; at least one without a change, one with, and one failure have to be there.
+/// Runs all cases of an action. There must be at least one case without a change, one with a change, and one failure.
 fn cases<A: DeserializeOwned, T: Action>(name: &str, build: impl Fn(A) -> T) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(name);
     let (mut none, mut change, mut failures) = (0, 0, 0);
@@ -215,7 +215,7 @@ fn command() {
     struct Input {
         describe: String,
         script: String,
-        /// The command is not wanted when the host has this program.
+        /// The command does not run if the host has this binary.
         unless_tool: Option<String>,
         #[serde(default)]
         hints: BTreeMap<String, String>,

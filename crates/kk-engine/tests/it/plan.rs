@@ -1,4 +1,4 @@
-//! What a plan finds out before anything is touched.
+//! Results of planning before any host is touched.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ fn what_a_host_outside_of_the_command_has_is_not_waited_for() {
         Plan::new(pipeline, &BTreeMap::new()).is_err()
     };
     assert!(refused(&[]) && refused(&["other"]) && !refused(&["old"]));
-    // What a task provides there is.
+    // But a slot that a task provides is waited for, even there.
     let circle = vec![
         Task::new("first", "").on("old", work().needs(on("a"))),
         Task::new("second", "").on("a", work().needs(on("old")).provides(on("a"))),
@@ -115,14 +115,14 @@ fn a_slot_with_two_providers_is_refused() {
 
 #[test]
 fn tasks_that_wait_for_each_other_are_refused() {
-    // In one lane: the need comes before its provider.
+    // In one lane: the need is before its provider.
     let text = error(vec![
         Task::new("first", "").on("a", work().needs(slot("x"))),
         Task::new("second", "").on("a", work().provides(slot("x"))),
     ]);
     assert_eq!(text, "these tasks wait for each other: m/first on a → m/second on a → m/first on a");
 
-    // Over two lanes, each in an order that looks right.
+    // In two lanes, each in an order that is valid by itself.
     let text = error(vec![
         Task::new("one", "").on("a", work().needs(slot("y"))).on("b", work().needs(slot("x"))),
         Task::new("two", "").on("a", work().provides(slot("x"))).on("b", work().provides(slot("y"))),
@@ -132,13 +132,13 @@ fn tasks_that_wait_for_each_other_are_refused() {
 
 #[test]
 fn a_task_beside_waits_for_its_needs_and_not_for_its_lane() {
-    // The lane waits for what runs beside it, although it comes later in the pipeline.
+    // The lane waits for its background task, although that task is later in the pipeline.
     let tasks = vec![
         Task::new("init", "").on("a", work().needs(slot("images"))),
         Task::new("images", "").background().on("a", work().provides(slot("images"))),
     ];
     assert_eq!(error(tasks), "");
-    // But its own needs bind it.
+    // But the background task waits for its own needs.
     let tasks = vec![
         Task::new("init", "").on("a", work().needs(slot("images")).provides(slot("init"))),
         Task::new("images", "").background().on("a", work().needs(slot("init")).provides(slot("images"))),

@@ -1,4 +1,4 @@
-//! The probe's script, run for real on this machine.
+//! The probe's script, run on this machine.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -8,7 +8,7 @@ use kk_connector::{Connection, Error, Output, Stats, Upload, UploadOutcome};
 use kk_engine::{Answer, Facts, ProbeSpec, Question, Unanswered, parse_probe, probe_script, question};
 use tokio_util::sync::CancellationToken;
 
-/// Runs the script in a directory of its own below `root`, with the host's files below `root` too.
+/// Runs the script in its own directory below `root`, with the host's files below `root` too.
 fn run(spec: &ProbeSpec, root: &Path) -> Facts {
     run_with_path(spec, root, &std::env::var("PATH").unwrap())
 }
@@ -99,10 +99,10 @@ fn sums_of_large_files_are_remembered_until_the_file_changes() {
     let remembered = fs::read_to_string(&sums).unwrap();
     assert!(remembered.starts_with(&first), "{remembered}");
 
-    // What is remembered is believed while nothing differs: that is what makes a probe cheap.
+    // A stored checksum is used as long as no other field differs: this makes a probe cheap.
     fs::write(&sums, remembered.replacen(&remembered[..64], &"a".repeat(64), 1)).unwrap();
     assert_eq!(sum(&run(&spec, root.path())), "a".repeat(64));
-    // The same size and a time put back by touch: the ctime tells.
+    // The size is the same and touch has restored the time: the ctime shows the change.
     let kept = fs::metadata(&big).unwrap().modified().unwrap();
     fs::write(&big, vec![8; 300_000]).unwrap();
     fs::File::options().write(true).open(&big).unwrap().set_modified(kept).unwrap();
@@ -166,7 +166,7 @@ fn a_probe_of_sixty_files_costs_as_many_processes_as_one() {
             format!("#!/bin/sh\necho {name} >>{}\nexec {} \"$@\"\n", log.display(), real.unwrap().display());
         fs::write(programs.join(format!("{name}.text")), text).unwrap();
     }
-    // Another process writes what is run: see execve(2), ETXTBSY.
+    // Another process writes the executables: see execve(2), ETXTBSY.
     let copy = "for text in *.text; do cp \"$text\" \"${text%.text}\"; chmod 755 \"${text%.text}\"; done";
     let copied = std::process::Command::new("sh").args(["-ec", copy]).current_dir(&programs).status();
     assert!(copied.unwrap().success());
@@ -175,7 +175,7 @@ fn a_probe_of_sixty_files_costs_as_many_processes_as_one() {
     assert_eq!(fs::read_to_string(log).unwrap(), "stat\nsha256sum\n");
 }
 
-/// The answer of a host that is not this one, with the sections that a test does not look at left empty.
+/// The answer of a host other than this machine; the sections that a test does not read are empty.
 fn answer(sections: &[(&str, &str)]) -> String {
     let kernel = "old\n5.4.0\naarch64\n4\nMemTotal: 8000000 kB\n1000.50 1.0\n1700000001\nCapEff: 0\n";
     let names = [
@@ -319,7 +319,7 @@ fn what_is_told_of_some_is_not_taken_for_others() {
     let unit = "LoadState=loaded\nActiveState=active\n";
     let both = [unit, unit].join("\n");
     let parse = |units: &str, cgroups: &str| {
-        // df said nothing of the first one.
+        // df printed nothing for the first path.
         let disks = "of\t/data\nof\t/var\nFilesystem Capacity\n/dev/vda1 1000 400 600 40% /var\n";
         let text = answer(&[("units", units), ("cgroups", cgroups), ("disks", disks)]);
         parse_probe(&spec, "n", &text, (1_700_000_010_000, 1_700_000_010_200))
@@ -332,7 +332,7 @@ fn what_is_told_of_some_is_not_taken_for_others() {
     assert_eq!(facts.disks, BTreeMap::from([("/var".to_owned(), (1000, 600))]));
 }
 
-/// A connection whose calls end so, one after the other, each after some time.
+/// A connection whose calls end with these results, one after the other, each after some time.
 struct Breaks {
     time: Duration,
     answers: Mutex<Vec<Result<Output, Error>>>,

@@ -1,4 +1,4 @@
-//! Files, and blocks in files of somebody else.
+//! Files, and blocks in files that kk does not own.
 
 use std::{
     fs,
@@ -58,7 +58,7 @@ fn a_file_is_not_put_over_a_directory_and_leaves_nothing_half_done() {
     }
 }
 
-/// Puts a program `sync` with this text before that of the machine. Another process writes it, as in [`Host::new`].
+/// Puts a fake `sync` with this text before the machine's own. Another process writes it, as in [`Host::new`].
 fn sync(host: &Host, text: &str) {
     let mut writer = std::process::Command::new("sh");
     writer.args(["-ec", "printf '#!/bin/sh\\n%s' \"$1\" >bin/sync; chmod 755 bin/sync", "sh", text]);

@@ -1,4 +1,4 @@
-//! A host's root in a temporary directory, with fakes in place of programs that change the machine.
+//! A host's root in a temporary directory, with fakes for the commands that change the machine.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-/// A host's root, and beside it a directory for scripts and one for fake programs.
+/// A directory that contains a host's root, scripts, and fake commands.
 pub(crate) struct Host {
     pub(crate) directory: tempfile::TempDir,
     shell: &'static [&'static str],
@@ -24,8 +24,8 @@ impl Host {
         for name in ["root/etc", "root/proc/sys/net/ipv4", "root/usr", "work", "bin"] {
             fs::create_dir_all(host.directory.path().join(name)).unwrap();
         }
-        // They say what they are asked on `calls`, and fail when a file says so. Another process writes them: a file that
-        // this one has open, if only in a child that another test is about to start, cannot be run (execve(2), ETXTBSY).
+        // The fakes record their calls in `calls`, and fail if a file requests it. Another process writes them. If this process
+        // has a file open, even only in a child that another test is about to start, the file cannot be run (execve(2), ETXTBSY).
         let text = "#!/bin/sh\ncd \"${0%/*}/..\" || exit\nname=${0##*/}\necho \"$name\" \"$@\" >>calls\n\
             [ ! -e \"said.$name.$1\" ] || cat \"said.$name.$1\"\n[ ! -e \"fail.$name.$1\" ]\n";
         fs::write(host.directory.path().join("fake"), text).unwrap();
@@ -52,14 +52,14 @@ impl Host {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Makes a fake program say something (`said`) or fail (`fail`) when it is asked for `verb`.
+    /// Makes a fake command print a text (`said`) or fail (`fail`) when it is called with `verb`.
     pub(crate) fn fake(&self, what: &str, program: &str, verb: &str, text: &str) {
         let path = self.directory.path().join(format!("{what}.{program}.{verb}"));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// What the fake programs were asked since the last time.
+    /// The calls of the fake commands since the last time.
     pub(crate) fn calls(&self) -> Vec<String> {
         let path = self.directory.path().join("calls");
         let text = fs::read_to_string(&path).unwrap_or_default();
@@ -98,7 +98,7 @@ impl Host {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// Who owns a file, without following it.
+    /// The user id of a file's owner, without following a link.
     pub(crate) fn owner(&self, name: &str) -> u32 {
         fs::symlink_metadata(self.path(name)).unwrap().uid()
     }

@@ -1,4 +1,4 @@
-//! The shell functions, run for real below a temporary root.
+//! The shell functions, run below a temporary root.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -1,4 +1,4 @@
-//! The record of what was made or replaced, and how it is taken back.
+//! The record of changes, and how they are reverted.
 
 use std::{
     fs,
@@ -88,13 +88,13 @@ fn everything_that_was_made_or_replaced_is_taken_back() {
 
         let _ = fs::remove_file(host.directory.path().join("fail.id.etcd"));
         host.calls();
-        // The fake of swapoff leaves the list as it is.
+        // The fake of swapoff does not change the list.
         let swaps = host.read("proc/swaps");
         host.write("proc/swaps", "");
         host.ok("kk_disown_all");
         host.write("proc/swaps", &swaps);
         let mut after = host.picture();
-        // The block's file is rewritten, so its time differs; and a setting's file is no file.
+        // The block's file is rewritten, so its time differs. The "file" of a kernel setting is not a regular file.
         for name in ["etc/hosts", "etc/fstab", "proc/swaps", "proc/sys/net/ipv4/ip_forward"] {
             let (was, is) = (&before[&host.path(name)], after.get_mut(&host.path(name)).unwrap());
             assert_eq!(was.split_once(" }").unwrap().1, is.split_once(" }").unwrap().1, "{name}");
@@ -140,7 +140,7 @@ fn what_is_named_is_taken_back_and_the_rest_stays_with_its_cluster() {
     assert_eq!(host.owned().len(), 1, "the head line stays");
 }
 
-/// As it is after a useradd that was killed.
+/// The state after a useradd that was killed.
 #[test]
 fn a_user_without_a_group_gets_one() {
     let host = Host::new();
@@ -155,7 +155,7 @@ fn what_could_not_be_taken_back_is_kept_for_the_next_time() {
     let host = Host::new();
     host.write("etc/saved", "theirs");
     host.ok("echo new >s; kk_put s /etc/saved 644 $ME; kk_put s /etc/made 644 $ME");
-    // A directory in the way of what is put back.
+    // A directory at the path that is restored.
     fs::remove_file(host.path("etc/saved")).unwrap();
     fs::create_dir(host.path("etc/saved")).unwrap();
     let error = host.fails("kk_disown_all");

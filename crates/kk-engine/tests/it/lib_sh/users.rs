@@ -8,10 +8,10 @@ use std::{
 
 use super::host::{Host, names};
 
-/// The user nobody, which each system has.
+/// The id of the user nobody, which each system has.
 const USER: u32 = 65534;
 
-/// A host on which nobody has a home. `None`: the tests do not run as root.
+/// A host on which the user nobody has a home. `None`: the tests do not run as root.
 fn host() -> Option<Host> {
     if !Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n") {
         return None;
@@ -93,13 +93,13 @@ fn nothing_is_written_or_removed_through_a_link_of_the_user() {
     let error = host.fails(PUT);
     assert!(error.contains("/home/nobody/.kube/config as the user nobody"), "{error}");
     assert!(error.contains("ermission denied"), "{error}");
-    // What a run has recorded before the link was there.
+    // The lines that a run recorded before the link existed.
     host.write(
         "etc/kubekey/owned",
         "dir\t/home/nobody/.kube\tnobody\nmade\t/home/nobody/.kube/config\tnobody\n",
     );
     host.fails("kk_disown_all");
-    // The file itself is a link: it is replaced, and what it leads to stays.
+    // The file itself is a link: the link is replaced, and its target stays unchanged.
     fs::remove_file(host.path("home/nobody/.kube")).unwrap();
     fs::create_dir(host.path("home/nobody/.kube")).unwrap();
     symlink(host.path("etc/shadow"), host.path(FILE)).unwrap();
@@ -115,7 +115,7 @@ fn nothing_is_written_or_removed_through_a_link_of_the_user() {
     }
 }
 
-/// Ends the process that disturbs also when the test fails.
+/// Ends the disturbing process even if the test fails.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -130,7 +130,7 @@ fn a_user_who_changes_links_all_the_time_leads_root_nowhere() {
     let Some(host) = host() else { return };
     host.write("etc/apt/apt.conf.d/config", "root's");
     host.write("victim", "root's");
-    // The names under which root once wrote, and the directory itself.
+    // The temporary names that root once wrote to, and the directory itself.
     let text = "cd \"$1/home/nobody\" && while :; do
         mkdir .kube; ln -s \"$1/victim\" .kube/.config.kk-new; ln -s \"$1/victim\" .kube/config
         mv .kube .k; ln -s \"$1/etc/apt/apt.conf.d\" .kube; rm -rf .k; rm -f .kube; done 2>/dev/null";
@@ -190,7 +190,7 @@ fn a_file_that_is_too_large_or_none_is_named_and_its_content_is_not() {
     assert!(host.fails(PUT).contains("is neither a file nor a link"));
 }
 
-/// What stands in the way, by shell text below the root, and what is said about it; nothing where it is in order.
+/// Shell text that prepares the directories below the root, and the expected error; empty if the directories are accepted.
 const WAYS: [(&str, &str); 9] = [
     ("mkdir -p opt/a", ""),
     ("mkdir -p data opt; ln -s ../data opt/a", ""),

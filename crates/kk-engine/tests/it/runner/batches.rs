@@ -1,4 +1,4 @@
-//! Scripts of a lane that travel together: their order, their shell and files, what they print.
+//! Scripts of a lane that are sent together: their order, their shell and files, their output.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -51,7 +51,7 @@ async fn a_task_is_told_when_it_begins_and_ends_and_not_at_the_end_of_the_round_
     let slow = at(|kind| matches!(kind, EventKind::TaskStarted { task, .. } if task == "slow"));
     let next = at(|kind| matches!(kind, EventKind::TaskStarted { task, .. } if task == "next"));
     let end = at(|kind| matches!(kind, EventKind::TaskFinished { task, .. } if task == "next"));
-    // Told at the end, one of the two would take no time. A busy machine only makes them longer.
+    // If both were reported at the end, one of the two would take no time. A busy machine only makes them longer.
     assert!(next - slow > 300 && end - next > 300, "{slow} {next} {end}");
     assert_eq!(host.trips(), 1);
 }

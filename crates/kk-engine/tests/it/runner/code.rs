@@ -20,7 +20,7 @@ impl Run for Code {
     }
 }
 
-/// An action that is carried out by such code.
+/// An action that is carried out by the given code.
 struct ByCode(Arc<dyn Run>);
 
 impl Action for ByCode {
@@ -88,7 +88,7 @@ async fn the_bytes_of_a_transfer_do_not_fill_the_journal() {
     assert!(done.len() < 20 && done.first() == Some(&0) && done.last() == Some(&20_000), "{done:?}");
 }
 
-/// A transfer that has sent all its bytes, or all but one, and does not end before another one has come as far.
+/// A transfer that has sent all its bytes, or all but one, and does not end before another transfer has got as far.
 struct Sends {
     sent: u64,
     all: Arc<tokio::sync::Barrier>,
@@ -107,7 +107,7 @@ impl Run for Sends {
     }
 }
 
-/// Runs two of them, where one host may receive files at once, and gives whether both came to their ends.
+/// Runs two such transfers, with one permit for uploads, and returns whether both finished.
 async fn both_send(sent: u64) -> bool {
     let all = Arc::new(tokio::sync::Barrier::new(2));
     let hosts = [ShellHost::new("a"), ShellHost::new("b")];

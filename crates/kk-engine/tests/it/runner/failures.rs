@@ -1,4 +1,4 @@
-//! What a failure says and stops, and what is tried again.
+//! Failures: their messages, what they stop, and retries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -112,7 +112,7 @@ async fn only_what_can_pass_is_tried_again_and_from_where_it_failed() {
     assert_eq!((host.log(), host.trips()), (vec!["once".to_owned()], 3));
 }
 
-/// The first task and the second travel together, and each fails twice.
+/// The first and the second task are sent together, and each fails twice.
 #[tokio::test]
 async fn each_attempt_of_a_task_is_told_by_its_number() {
     let host = ShellHost::new("a");

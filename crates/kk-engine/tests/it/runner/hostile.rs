@@ -1,4 +1,4 @@
-//! A host that lies. Its task ends with an error about that host, within bounds of time and memory, and other hosts go on.
+//! A host that lies. Its task ends with an error about that host, within bounds of time and memory, and other hosts continue.
 
 use std::{
     sync::Arc,
@@ -11,8 +11,8 @@ use kk_engine::{HostWork, Options, Outcome, Redactor, Task, actions};
 
 use crate::runner::support::{ShellHost, log, run_on};
 
-/// Answers each script with `begin`, and then `again` without end where it says something. `@` stands for the mark that the driver
-/// of the script uses.
+/// Answers each script with `begin`, and then repeats `again` without end, if it is set. `@` stands for the mark that the
+/// script's driver uses.
 struct Liar {
     begin: String,
     again: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! Lanes side by side: slots, background tasks, barriers and permits.
+//! Concurrent lanes: slots, background tasks, barriers and permits.
 
 use std::sync::Arc;
 

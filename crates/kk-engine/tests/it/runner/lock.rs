@@ -1,4 +1,4 @@
-//! One owner at a time works on a host, by the lock that the host keeps. Run for real with `sh` and `flock`.
+//! One owner at a time works on a host, by the lock that the host stores. Run with a real `sh` and `flock`.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ async fn another_owner_waits_until_the_run_has_ended() {
     let long = "touch \"$KK_ROOT/begun\"; while [ ! -e \"$KK_ROOT/go\" ]; do sleep 0.05; done";
     let first = tokio::spawn(async move { run_as("one", &one, long).await });
     is_there(host.path("begun")).await;
-    // Another connection of the same run is not held up.
+    // Another owner is refused while the run is active.
     let second = run_as("two", &host, "true").await;
     let failure = second.failure();
     assert!(failure.cause.contains("another kk works on this host: root@one, active now"), "{failure:?}");
@@ -52,7 +52,7 @@ async fn after_a_failure_the_owner_goes_on_at_once_and_others_when_it_was_idle()
     aged(SystemTime::now() - Owner::IDLE);
     assert!(!run_as("two", &host, "exit 3").await.report.ok, "it has the host now, and fails by itself");
     assert!(run_as("one", &host, "true").await.failure().cause.contains("root@two, active"));
-    // The clock was ahead when it was active.
+    // The clock was ahead at the owner's last action.
     aged(SystemTime::now() + Owner::IDLE * 2);
     assert!(run_as("one", &host, "true").await.report.ok);
 }
@@ -95,7 +95,7 @@ async fn a_run_that_has_lost_a_host_to_another_owner_does_not_go_on_there() {
     assert!(run_as("one", &host, "true").await.report.ok, "a new run looks at the host anew");
 }
 
-/// They have the names of bootstraps' directories, and a FIFO blocks whoever reads it.
+/// They are named like directories of the bootstrap, and a FIFO blocks a process that reads it.
 #[tokio::test]
 async fn directories_of_other_users_in_tmp_are_not_read() {
     let host = ShellHost::new("a");
@@ -129,7 +129,7 @@ async fn directories_of_other_users_in_tmp_are_not_read() {
     assert!(!holder.wait().unwrap().success(), "the real one is ended");
 }
 
-/// However long it took.
+/// The duration of the batch does not matter.
 #[tokio::test]
 async fn an_owner_is_idle_from_the_end_of_its_last_batch_on() {
     let host = ShellHost::new("a");
@@ -167,7 +167,7 @@ async fn batches_of_one_run_hold_the_lock_together() {
 async fn what_is_left_of_an_earlier_run_is_ended() {
     let host = ShellHost::new("a");
     assert!(!run_as("one", &host, "exit 3").await.report.ok);
-    // A batch whose connection is gone: its bootstrap, which holds the lock and has its process id in the record.
+    // A batch whose connection is lost: its bootstrap holds the lock, and its process id is in the lock's record.
     let text = format!(
         "exec 8<>'{0}'; flock -s 8; echo \"pid $$\" >>'{0}'; exec sleep 60",
         host.path("run/kubekey.lock").display()
@@ -185,7 +185,7 @@ async fn what_is_left_of_an_earlier_run_is_ended() {
     assert!(!orphan.wait().unwrap().success());
 }
 
-/// A file for the host, which the script takes there.
+/// A file for the host; the script there moves it to its place.
 fn taken_by(source: &Path, text: &str) -> Task {
     let (source, target) = (source.to_owned(), "/opt/file".to_owned());
     let sha256 = kk_util::sha256(fs::read(&source).unwrap());
@@ -255,8 +255,8 @@ async fn an_upload_that_is_refused_leaves_nothing_behind_and_another_gives_the_h
     assert_eq!(fs::read_to_string(host.path("run/kubekey.lock")).unwrap(), "");
 }
 
-/// Two batches of a run come at once to a host that an earlier run has left. One takes the lock after the other has read
-/// who had it, and before it has tried to take it.
+/// Two batches of a run arrive at once at a host that an earlier run has left. One takes the lock after the other has read the
+/// previous owner and before it has tried to take the lock.
 #[test]
 fn a_batch_of_the_same_run_is_no_left_over() {
     let host = ShellHost::new("a");

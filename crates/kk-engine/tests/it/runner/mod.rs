@@ -1,4 +1,4 @@
-//! What a run does on hosts that really run their scripts.
+//! Runs on hosts that execute their scripts with a real shell.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

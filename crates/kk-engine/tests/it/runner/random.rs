@@ -1,4 +1,4 @@
-//! Runs of many made-up pipelines, with failures and stops at any place: each ends, and in the right order.
+//! Runs many generated pipelines, with failures and stops at random positions: each must end, and in the right order.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,7 +12,7 @@ use kk_engine::{
     actions::Command, events, testing,
 };
 
-/// A small generator of numbers (a linear congruential one), so that a failing case has a seed.
+/// A small random number generator (linear congruential), so that a failing case has a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -32,8 +32,8 @@ fn slot(task: usize, host: u64) -> SlotKey {
     Slot::<()>::of_host(NAMES[task], &format!("h{host}")).key()
 }
 
-/// A pipeline whose tasks need only what earlier ones provide, who needs whom, as `tX@hY`, and the tasks inside the
-/// turn "shared".
+/// A pipeline whose tasks need only slots that earlier tasks provide; the needs of each task, as `tX@hY`; and the tasks inside
+/// the turn "shared".
 struct Case {
     pipeline: Pipeline,
     needs: HashMap<String, Vec<String>>,
@@ -107,7 +107,7 @@ fn case(dice: &mut Dice, hosts: u64) -> Case {
     Case { pipeline, needs, turn, in_turn }
 }
 
-/// Never more hosts inside the turn than it allows, and with one at a time, nothing of another host after a failure.
+/// Asserts that no more hosts than allowed are inside the turn. With one host at a time, no other host may start after a failure.
 fn check_turn(seed: u64, case: (&Turn, &[&str]), ran: &[String], failed: &[String]) {
     let (turn, in_turn) = case;
     let Most::Hosts(most) = turn.most else { unreachable!() };
@@ -142,7 +142,7 @@ async fn every_run_ends_and_nothing_begins_before_what_it_needs() {
             forks: 1 + usize::try_from(dice.below(3)).unwrap(),
             ..Options::default()
         };
-        // What ran, in order of time: `tX@hY`.
+        // The works that ran, in chronological order: `tX@hY`.
         let ran: Arc<Mutex<Vec<String>>> = Arc::default();
         let connections = (0..hosts).map(|host| {
             let (ran, stop) = (ran.clone(), options.stop.clone());
@@ -161,7 +161,7 @@ async fn every_run_ends_and_nothing_begins_before_what_it_needs() {
         let connections: BTreeMap<_, _> = connections.collect();
         let plan = match Plan::new(pipeline, &BTreeMap::new()) {
             Ok(plan) => plan,
-            // An order of turns that the needs contradict is refused before anything runs.
+            // A plan whose needs contradict the order of turns is refused before anything runs.
             Err(PlanError::Cycle(_)) if !in_turn.is_empty() => {
                 refused += 1;
                 continue;

@@ -1,4 +1,4 @@
-//! Ctrl-C: what ends at once, what comes to its end, and what does not begin.
+//! Ctrl-C: running waits end at once, other operations finish, and nothing new begins.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ async fn stop_lets_running_operations_end_and_begins_nothing() {
     let options = Options::default();
     let stop = options.stop.clone();
     let tasks = vec![
-        // Its directory is in that of the batch, which is told of the stop by a file.
+        // It runs in a directory inside the batch's directory, in which the file `stop` signals the stop.
         Task::new("long", "").on(
             "a",
             script(
@@ -33,7 +33,7 @@ async fn stop_lets_running_operations_end_and_begins_nothing() {
     assert!(ran.events.iter().any(|event| event.kind == EventKind::Stopping { at_once: false }));
 }
 
-/// The second plan of a run, which was stopped when the first had just ended.
+/// The second plan of a run, which was stopped when the first plan had just ended.
 #[tokio::test]
 async fn nothing_begins_in_a_run_that_was_stopped_before() {
     for _ in 0..20 {
@@ -50,7 +50,7 @@ async fn nothing_begins_in_a_run_that_was_stopped_before() {
 async fn stop_ends_what_only_waits_within_two_seconds() {
     let wait = actions::WaitUntil::new("it is there", "[ -e /nowhere ]");
     let hangs = actions::WaitUntil::new("it answers", "sleep 60");
-    // As kubectl does it: the program that waits is a child of the script, and of a pipe.
+    // As with kubectl: the waiting process is a child of the script, and part of a pipe.
     let rollout =
         actions::Command::new("wait for it", "sleep 60 | cat; echo waited >>$KK_ROOT/log").only_waits();
     for wait in [Box::new(wait) as Box<dyn Action>, Box::new(hangs), Box::new(rollout)] {
@@ -71,7 +71,7 @@ async fn stop_ends_what_only_waits_within_two_seconds() {
         let ran = run(tasks, &[&host], options).await;
         let took = stopped.await.unwrap().elapsed();
         println!("a wait ended {took:?} after the stop");
-        // Far below the minute that it would wait, whatever else this machine does.
+        // Far below the minute that it would wait, even if this machine is busy.
         assert!(took < Duration::from_secs(10), "{took:?}");
         assert!(ran.report.stopped && !ran.report.ok && ran.report.failures.is_empty(), "{:?}", ran.report);
         assert_eq!(host.log(), ["begun"]);

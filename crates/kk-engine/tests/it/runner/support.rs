@@ -1,4 +1,4 @@
-//! A host for tests that really runs its scripts: `sh` in a temporary directory, which is the host's root.
+//! A host for tests that runs its scripts: `sh` in a temporary directory, which is the host's root.
 
 use std::{
     collections::BTreeMap,
@@ -21,16 +21,16 @@ use kk_engine::{
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
-/// What receives files on a host.
+/// The script that receives files on a host.
 const UPLOAD: &str = include_str!("../../../../kk-connector/src/exchange/upload.sh");
 
 pub(crate) struct ShellHost {
     name: String,
     pub(crate) root: tempfile::TempDir,
     trips: AtomicU64,
-    /// So many of the next calls are lost.
+    /// How many of the next calls are lost.
     lose: Mutex<u32>,
-    /// The scripts' root is the directory, not that of this machine.
+    /// Whether the scripts' root is the directory instead of this machine's root.
     keeps_root: bool,
 }
 
@@ -39,7 +39,7 @@ impl ShellHost {
         Arc::new(Self::with_root(name, true))
     }
 
-    /// A host whose own environment has a `KK_ROOT`. Its scripts must change nothing.
+    /// A host whose environment sets `KK_ROOT`. Its scripts must ignore it and change nothing there.
     pub(crate) fn with_foreign_root(name: &str) -> Arc<Self> {
         Arc::new(Self::with_root(name, false))
     }
@@ -63,18 +63,18 @@ impl ShellHost {
         self.root.path().join(name)
     }
 
-    /// What the scripts wrote into `$KK_ROOT/log`, as words.
+    /// The text that the scripts wrote into `$KK_ROOT/log`, as words.
     pub(crate) fn log(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("log")).unwrap_or_default();
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Scripts ignore a `KK_ROOT` of the host's own: for a test the directory is the root all the same.
+    /// Scripts ignore the host's own `KK_ROOT`: for a test the directory is the root nevertheless.
     fn with_its_root(&self, script: &str) -> String {
         if self.keeps_root { script.replacen("unset KK_ROOT ", "unset ", 1) } else { script.to_owned() }
     }
 
-    /// Runs a script. It gets each of the sources that it asks for.
+    /// Runs a script. It receives each source that it requests.
     async fn execute(
         &self,
         command: &Command,
@@ -96,7 +96,7 @@ impl ShellHost {
             .spawn()
             .unwrap();
         let group = child.id().unwrap();
-        // Its end means to an upload that its caller is gone.
+        // For an upload, the end of its input means that its caller is gone.
         let mut input = child.stdin.take();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut errors = child.stderr.take().unwrap();
@@ -187,19 +187,19 @@ impl Connection for ShellHost {
     async fn close(&self) {}
 }
 
-/// The file that a line of an upload asks for.
+/// The file that a line of an upload requests.
 fn wanted<'a>(line: &str, sources: &'a [PathBuf]) -> Option<&'a PathBuf> {
     sources.get(line.strip_prefix("want ")?.parse::<usize>().ok()?)
 }
 
-/// What a run did and told.
+/// The report and the events of a run.
 pub(crate) struct Ran {
     pub(crate) report: Report,
     pub(crate) events: Vec<Event>,
 }
 
 impl Ran {
-    /// `task@host` of all tasks that ended so.
+    /// `task@host` of all tasks with such an outcome.
     pub(crate) fn ended(&self, wanted: impl Fn(&Outcome) -> bool) -> Vec<String> {
         let ended = self.events.iter().filter_map(|event| match &event.kind {
             EventKind::TaskFinished { host, task, outcome, .. } if wanted(outcome) => {
@@ -223,7 +223,7 @@ impl Ran {
     }
 }
 
-/// Runs tasks on hosts; no run of a test may take longer than a minute.
+/// Runs tasks on hosts, with a limit of one minute for a run.
 pub(crate) async fn run(tasks: Vec<Task>, hosts: &[&Arc<ShellHost>], options: Options) -> Ran {
     run_with(tasks, hosts, options, Redactor::default()).await
 }
@@ -258,14 +258,14 @@ pub(crate) async fn run_on(
     Ran { report, events }
 }
 
-/// Waits until a script has made this file.
+/// Waits until a script has created this file.
 pub(crate) async fn is_there(path: PathBuf) {
     while !path.exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Work of one script.
+/// Work that consists of one script.
 pub(crate) fn script(text: &str) -> HostWork {
     HostWork::new(vec![command(text)])
 }
@@ -279,7 +279,7 @@ pub(crate) fn log(word: &str) -> HostWork {
     script(&format!("echo {word} >>$KK_ROOT/log"))
 }
 
-/// A slot that only says that something is true.
+/// A slot that only signals that a condition holds.
 pub(crate) fn slot(name: &str) -> kk_engine::SlotKey {
     Slot::<()>::new(name).key()
 }

@@ -1,4 +1,4 @@
-//! Tasks that reach one host after the other.
+//! Tasks that run on one host after the other.
 
 use kk_engine::{EventKind, HostWork, Options, Slot, Task, Turn};
 
@@ -30,7 +30,7 @@ async fn a_rolling_task_that_fails_reaches_one_host_only() {
     assert_eq!((ran.report.failures.len(), ran.skipped().len()), (1, 2));
 }
 
-/// A task that one host does about another.
+/// A task that one host executes and that concerns another host.
 fn about(name: &str, on: &str, host: &str, text: &str) -> Task {
     Task::new(name.to_owned(), name.to_owned()).on(on, script(text).about(host))
 }
