@@ -6,13 +6,13 @@ use reqwest::Url;
 
 use crate::Error;
 
-/// An `http` or `https` URL. Displayed without user name and password: a mirror's address may hold both.
-/// Boxed, because most errors carry one.
+/// An `http` or `https` URL. Displayed without user name and password, which a mirror's address may contain. Boxed, because most
+/// errors contain an address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(Box<Url>);
 
 impl Address {
-    /// Reads the base address of a mirror.
+    /// Parses the base address of a mirror.
     pub(crate) fn mirror(text: &str) -> Result<Self, Error> {
         let refuse = |reason: String| Error::InvalidMirror { reason };
         let url = Url::parse(text).map_err(|e| refuse(e.to_string()))?;
@@ -25,18 +25,18 @@ impl Address {
         Ok(Self(Box::new(url)))
     }
 
-    /// Reads an address of the built-in catalogue.
+    /// Parses an address of the built-in catalogue.
     pub(crate) fn upstream(text: &str) -> Self {
         Self(Box::new(Url::parse(text).expect("the addresses of the catalogue are checked by a test")))
     }
 
-    /// Reads any address.
+    /// Parses any address.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| error.to_string())?;
         Self::of(url)
     }
 
-    /// The address that a text names below this one, which is that of a directory; a whole address is one already.
+    /// Resolves a text against this address, which is a directory. A text that is a complete address is returned unchanged.
     pub(crate) fn below(&self, text: &str) -> Result<Self, String> {
         let mut base = self.url();
         base.set_path(&format!("{}/", base.path().trim_end_matches('/')));
@@ -50,7 +50,7 @@ impl Address {
         }
     }
 
-    /// The address below the mirror that stands for this one: `M` and `https://host/path` give `M/host/path`.
+    /// The address below the mirror that replaces this one: with mirror `M`, `https://host/path` becomes `M/host/path`.
     pub(crate) fn behind(&self, mirror: &Self) -> Self {
         let mut url = mirror.0.clone();
         let base = url.path().trim_end_matches('/').to_owned();
@@ -58,14 +58,14 @@ impl Address {
         Self(url)
     }
 
-    /// The address of the file beside this one that has `suffix` after its name.
+    /// The address of the file with the same name plus `suffix`.
     pub(crate) fn beside(&self, suffix: &str) -> Self {
         let mut url = self.0.clone();
         url.set_path(&format!("{}{suffix}", self.0.path()));
         Self(url)
     }
 
-    /// True when what is read there cannot be changed on its way.
+    /// Whether a download from there cannot be changed in transit.
     pub fn is_tls(&self) -> bool {
         self.0.scheme() == "https"
     }
@@ -75,12 +75,12 @@ impl Address {
         host(&self.0)
     }
 
-    /// What stands after the last `/`.
+    /// The part after the last `/`.
     pub(crate) fn file_name(&self) -> &str {
         self.0.path().rsplit('/').next().unwrap_or_default()
     }
 
-    /// For the client only: with user name and password.
+    /// With user name and password, so for the client only.
     pub(crate) fn url(&self) -> Url {
         (*self.0).clone()
     }

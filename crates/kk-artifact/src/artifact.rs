@@ -1,4 +1,4 @@
-//! What is fetched: [`Artifact`], and the SHA-256 that it must have.
+//! [`Artifact`]: a file to download, and its expected SHA-256.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,13 +20,13 @@ impl Sha256Sum {
         &self.0
     }
 
-    /// The sum of what `hasher` has seen.
+    /// The checksum of the data that `hasher` has read.
     pub(crate) fn of(hasher: sha2::Sha256) -> Self {
         use sha2::Digest as _;
         Self(kk_util::hex(hasher.finalize()))
     }
 
-    /// The sum of these bytes.
+    /// The checksum of these bytes.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         Self(kk_util::sha256(bytes))
     }
@@ -61,48 +61,48 @@ impl fmt::Display for Sha256Sum {
 /// How the downloaded file is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
-    /// By a sum of the built-in catalogue or of the user's own.
+    /// By a checksum of the built-in catalogue or of the user's own.
     Known(Sha256Sum),
-    /// The catalogues do not know the version: by the sum that is published at this address (always TLS).
-    /// A run should say so.
+    /// By the checksum that is published at this address (always TLS), because the catalogues do not know the version. Commands
+    /// should report this.
     Published(Address),
 }
 
-/// One published file: a component in one version for one architecture. Made by [`Catalogue::resolve`].
+/// One published file: a component in one version for one architecture. Created by [`Catalogue::resolve`].
 ///
 /// [`Catalogue::resolve`]: crate::Catalogue::resolve
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
-    /// What it is.
+    /// The component.
     pub component: Component,
-    /// Which version.
+    /// The version.
     pub version: Version,
-    /// For which architecture.
+    /// The architecture.
     pub arch: Arch,
-    /// Where it is, the mirror included.
+    /// The address, with the mirror applied.
     pub address: Address,
     /// How it is verified.
     pub checksum: Checksum,
-    /// What is taken out of it.
+    /// The binaries that it contains.
     pub(crate) content: Content,
 }
 
 impl Artifact {
-    /// Where the published file is below a store, and below `programs/` in a bundle.
+    /// Its path below a store, and below `programs/` in a bundle.
     pub(crate) fn place(&self) -> String {
         let (component, arch) = (self.component.name(), self.arch.as_str());
         format!("{component}/v{}/{arch}/{}", self.version, self.address.file_name())
     }
 }
 
-/// What a published file holds.
+/// The content of a published file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// The file is the program of this name.
+    /// The file is the binary of this name.
     Program(String),
-    /// A `.tar.gz`; of it, these members (path, name of the program).
+    /// A `.tar.gz`, of which these members are used (path, name of the binary).
     Members(Vec<(String, String)>),
-    /// A `.tar.gz`; of it, every executable file at the top.
+    /// A `.tar.gz`, of which every executable file at the top level is used.
     Executables,
 }
 

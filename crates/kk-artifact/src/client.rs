@@ -1,4 +1,4 @@
-//! The HTTP client: TLS, time limits, and what a failed request means.
+//! The HTTP client: TLS, time limits, and the classification of failed requests.
 
 use std::cell::RefCell;
 use std::error::Error as _;
@@ -15,33 +15,33 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::{Address, Error, address};
 
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest silence in the middle of a body.
+/// Longest pause in the middle of a body.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const USER_AGENT: &str = concat!("kk/", env!("CARGO_PKG_VERSION"));
 
 tokio::task_local! {
-    /// The server that the running request was redirected to: the client's errors name none. A firewall that lets
-    /// github.com through may stop the server that github.com sends everybody to.
+    /// The server that the running request was redirected to, because the client's errors do not name it. A firewall that permits
+    /// github.com may block the server to which github.com redirects.
     static REDIRECTED_TO: RefCell<Option<String>>;
 }
 
-/// Why a request or a body failed, and whether it is worth another try.
+/// Why a request or a body failed, and whether a retry can help.
 pub(crate) enum Failure {
-    /// May pass: no connection, a cut body, a busy or broken server. `connecting` while no server answered.
+    /// May pass: no connection, an incomplete body, a busy or broken server. `connecting` is set if no server answered.
     Transient { reason: String, connecting: bool },
-    /// The server is not the one that it should be, or its CA is not known here.
+    /// The server is not the expected one, or its CA is not trusted here.
     Certificate(String),
-    /// Stays as it is.
+    /// A retry does not help.
     Permanent(Error),
 }
 
 impl Failure {
-    /// True when every other file of the server will meet the same.
+    /// Whether every other file of the server will fail in the same way.
     pub(crate) fn is_of_the_host(&self) -> bool {
         matches!(self, Self::Transient { connecting: true, .. } | Self::Certificate(_))
     }
 
-    /// The failure, told with the server that it is of.
+    /// Adds the server that the request was redirected to.
     fn redirected_to(mut self, host: &str) -> Self {
         match &mut self {
             Self::Transient { reason: text, .. }
@@ -55,19 +55,19 @@ impl Failure {
     }
 }
 
-/// A client that trusts the roots of this machine and those in `ca_file`.
+/// A client that trusts the root certificates of this machine and those in `ca_file`.
 ///
-/// The TLS configuration is made here and not by reqwest, because reqwest's own refuses to exist on a machine
-/// without any root certificate, even where only plain HTTP or the CA file is used. `*_PROXY` is respected.
+/// The TLS configuration is created here and not by reqwest. reqwest's own fails on a machine without any root certificate, even
+/// if only plain HTTP or the CA file is used. `*_PROXY` is respected.
 pub(crate) fn build(ca_file: Option<&Path>) -> Result<Client, Error> {
     let mut roots = RootCertStore::empty();
-    // A root that cannot be read is one that is not trusted; the handshake then says so.
+    // A root certificate that cannot be parsed is not trusted; the handshake then reports this.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = ca_file {
         add_ca_file(&mut roots, path).map_err(|reason| Error::CaFile { path: path.to_owned(), reason })?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    // No ALPN, so HTTP/1.1: a file on a connection of its own is faster than files that share one HTTP/2 window.
+    // No ALPN, so HTTP/1.1: a separate connection per file is faster than files that share one HTTP/2 window.
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("ring supports the default protocol versions")
@@ -102,14 +102,14 @@ pub(crate) fn pem_certificates(path: &Path) -> Result<Vec<Vec<u8>>, String> {
     Ok(certificates.into_iter().map(|certificate| certificate.to_vec()).collect())
 }
 
-/// The roots of this machine in DER form. One that cannot be used is one that is not trusted.
+/// The root certificates of this machine in DER form. A certificate that cannot be used is not trusted.
 pub(crate) fn native_roots() -> Vec<Vec<u8>> {
     let usable = |certificate: &CertificateDer<'_>| RootCertStore::empty().add(certificate.clone()).is_ok();
     let found = rustls_native_certs::load_native_certs().certs;
     found.iter().filter(|one| usable(one)).map(|one| one.to_vec()).collect()
 }
 
-/// A client for requests with a password, which a redirect must not take to another server.
+/// A client for requests with a password, which a redirect must not send to another server.
 pub(crate) fn without_redirects(
     certificates: Vec<reqwest::Certificate>,
     insecure: bool,
@@ -124,7 +124,7 @@ pub(crate) fn without_redirects(
         .build()
 }
 
-/// Follows redirects as browsers do, but not from TLS to plain HTTP: that would take its worth from a published sum.
+/// Follows redirects as browsers do, but not from TLS to plain HTTP: a published checksum would lose its value.
 fn never_to_plain_http() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let was_tls = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
@@ -139,7 +139,7 @@ fn never_to_plain_http() -> redirect::Policy {
     })
 }
 
-/// Sends, and turns every answer that is not a success into a [`Failure`]. 416 is left to the caller.
+/// Sends a request, and turns every unsuccessful answer into a [`Failure`], except 416, which the caller handles.
 pub(crate) async fn send(request: RequestBuilder, address: &Address) -> Result<Response, Failure> {
     let sent = async {
         let response = request.send().await.map_err(|e| failure(&e, address));
@@ -158,7 +158,7 @@ fn accept(response: Response, address: &Address) -> Result<Response, Failure> {
         _ if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE => Ok(response),
         StatusCode::NOT_FOUND => Err(Failure::Permanent(Error::NotFound { address: address.clone() })),
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Err(busy(status)),
-        // 501 says that it will never do this.
+        // 501 means that the server will never support this.
         _ if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED => Err(busy(status)),
         _ => Err(Failure::Permanent(Error::Status { address: address.clone(), status: status.to_string() })),
     }
@@ -168,7 +168,7 @@ fn busy(status: StatusCode) -> Failure {
     Failure::Transient { reason: format!("the server answers {status}"), connecting: false }
 }
 
-/// What an error of the client means.
+/// Classifies an error of the client.
 pub(crate) fn failure(error: &reqwest::Error, address: &Address) -> Failure {
     let reason = reason(error);
     if bad_certificate(error) {
@@ -180,17 +180,17 @@ pub(crate) fn failure(error: &reqwest::Error, address: &Address) -> Failure {
     }
 }
 
-/// Why a request failed, in words.
+/// The reason of a failed request, as text.
 pub(crate) fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }
     let cause = root_cause(error);
-    // rustls says it in its own terms, with an address of its manual.
+    // rustls reports it in its own terms, with an address of its manual.
     if cause.contains("close_notify") { "the connection ended early".to_owned() } else { cause }
 }
 
-/// The innermost cause, which is the one that says something.
+/// The innermost cause, which is the informative one.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
@@ -205,7 +205,7 @@ fn bad_certificate(error: &reqwest::Error) -> bool {
         if let Some(error) = error.downcast_ref::<rustls::Error>() {
             return matches!(error, rustls::Error::InvalidCertificate(_));
         }
-        // An I/O error gives the source of what it wraps as its own, so what it wraps would be passed over.
+        // An I/O error returns the source of its wrapped error as its own, so the wrapped error would be skipped.
         cause = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(wrapped) => Some(wrapped),
             None => error.source(),

@@ -1,4 +1,4 @@
-//! What can go wrong between a version number and a verified file.
+//! Errors between a version number and a verified file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use kk_config::{Arch, ConfigErrors};
 
 use crate::{Address, Component, Sha256Sum};
 
-/// Why there is no verified file. Says what, where and why; [`Error::hint`] says what to do.
+/// The reason why there is no verified file: what failed, where and why. [`Error::hint`] returns the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The configured mirror is no base address.
+    /// The configured mirror is not a base address.
     #[error("the mirror is not a usable address: {reason}")]
     InvalidMirror {
-        /// What is wrong with it; the address itself may hold a password.
+        /// Why it cannot be used. The address itself may contain a password.
         reason: String,
     },
-    /// The version of a component is no version.
+    /// The version of a component is not a version.
     #[error("`{version}` is not a version of {component}: three numbers such as 1.2.3 are needed")]
     InvalidVersion {
         /// The component.
@@ -24,7 +24,7 @@ pub enum Error {
         /// As given.
         version: String,
     },
-    /// Neither catalogue has a sum for the version, and none that can be trusted is published.
+    /// Neither catalogue has a checksum for the version, and no trustworthy checksum is published.
     #[error("no SHA-256 is known for {component} v{version} for {}{}{}", .arch.as_str(), because(.reason.as_deref()), known_versions(.known))]
     UnknownVersion {
         /// The component.
@@ -33,12 +33,12 @@ pub enum Error {
         version: String,
         /// The architecture.
         arch: Arch,
-        /// Why a published sum was not taken, where there is one.
+        /// Why a published checksum was not used, if there is one.
         reason: Option<String>,
-        /// The known versions that are nearest, in ascending order.
+        /// The nearest known versions, in ascending order.
         known: Vec<String>,
     },
-    /// The user's catalogue is wrong; displayed with all its places.
+    /// The user's catalogue is wrong; displayed with all positions.
     #[error("{0}")]
     Catalogue(ConfigErrors),
     /// The CA file of the mirror cannot be used.
@@ -63,7 +63,7 @@ pub enum Error {
         /// Code and phrase.
         status: String,
     },
-    /// The transfer failed, all tries included.
+    /// The transfer failed, including all attempts.
     #[error("cannot download {address}: {reason}")]
     Transfer {
         /// The address.
@@ -71,33 +71,33 @@ pub enum Error {
         /// The last cause.
         reason: String,
     },
-    /// A server cannot be reached at all, told once for all files that it should have.
+    /// A server cannot be reached at all; reported once for all files that should be on it.
     #[error("cannot reach {host}: {reason}; {} cannot be downloaded", .files.join(", "))]
     Unreachable {
         /// Name and port.
         host: String,
-        /// The system's words.
+        /// The system's message.
         reason: String,
         /// The artifacts that are wanted from it.
         files: Vec<String>,
     },
-    /// What was downloaded is not what the catalogue says, twice.
+    /// The downloaded file does not match the catalogue, even on the second attempt.
     #[error("{address} has the wrong SHA-256: expected {expected}, got {actual}")]
     WrongSum {
         /// The address.
         address: Address,
         /// From the catalogue or the published file.
         expected: Sha256Sum,
-        /// Of the bytes that came.
+        /// The checksum of the received bytes.
         actual: Sha256Sum,
     },
-    /// What is published as a sum is none.
+    /// A published checksum is not a SHA-256.
     #[error("{address} does not hold a SHA-256")]
     NotASum {
         /// The address.
         address: Address,
     },
-    /// The archive is not as its component's entry in the catalogue says.
+    /// The content of an archive does not match its component's entry in the catalogue.
     #[error("cannot unpack {}: {reason}", .archive.display())]
     Unpack {
         /// The archive.
@@ -112,7 +112,7 @@ pub enum Error {
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The system's words.
+        /// The system's message.
         source: io::Error,
     },
     /// A registry cannot be used at all.
@@ -123,32 +123,32 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// An image cannot be had.
+    /// An image is unavailable.
     #[error("cannot fetch the image {image}: {reason}")]
     Image {
         /// Its name.
         image: String,
-        /// Why, by the places that were asked.
+        /// Why, by source.
         reason: String,
     },
-    /// Packages of an operating system cannot be had.
+    /// Packages of an operating system are unavailable.
     #[error("cannot collect the packages of {system}: {reason}")]
     Packages {
         /// Id, version and architecture.
         system: String,
         /// Why.
         reason: String,
-        /// What to do.
+        /// The remedy.
         hint: String,
     },
-    /// A chart, or a file with objects, cannot be had.
+    /// A chart or a manifest is unavailable.
     #[error("cannot get the {part}: {reason}")]
     Source {
-        /// What it is, and of where.
+        /// The kind of the content, and its source.
         part: String,
         /// Why.
         reason: String,
-        /// What to do.
+        /// The remedy.
         hint: String,
     },
     /// An image cannot be pushed.
@@ -175,7 +175,7 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// A bundle is not signed as it has to be.
+    /// A bundle is not signed as required.
     #[error("the signature of {} is not right: {reason}", .path.display())]
     Signature {
         /// The bundle.
@@ -183,7 +183,7 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// No key is given to verify the signature of a bundle with.
+    /// No key is given for verifying the signature of a bundle.
     #[error("cannot verify who made the bundle {}: no public key is given", .path.display())]
     NoKey {
         /// The bundle.
@@ -197,27 +197,27 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// What was verified when it came is something else now.
+    /// A file has changed since it was verified.
     #[error("{} is damaged: its SHA-256 is {actual}", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Of the bytes that are there.
+        /// The checksum of the current bytes.
         actual: Sha256Sum,
     },
-    /// A part is not here, and no address may be asked for it.
+    /// A part is not in the store, and no server may be asked for it.
     #[error("{part} is not in the bundle, and kk downloads nothing if it uses a bundle")]
     Offline {
-        /// What is missing.
+        /// The missing part.
         part: String,
     },
-    /// The caller gave up; what has come so far is kept for the next time.
+    /// The caller gave up; the partial download is kept for the next time.
     #[error("cancelled")]
     Cancelled,
 }
 
 impl Error {
-    /// What the person at the terminal can do about it. The names of fields are those of the cluster's file.
+    /// The operator's remedy, if one is known. Fields have the names of the cluster's file.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::UnknownVersion { component, version, arch, .. } => {
@@ -318,14 +318,14 @@ impl Error {
         Some(hint.to_owned())
     }
 
-    /// Gives an I/O error its verb and file: `.map_err(Error::file("write", path))`.
+    /// Adds a verb and a file to an I/O error: `.map_err(Error::file("write", path))`.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { action, path, source }
     }
 }
 
-/// By the words of rustls.
+/// The hint for a message of rustls.
 fn certificate_hint(reason: &str) -> &'static str {
     if reason.contains("expired") || reason.contains("not valid yet") {
         "check the clock of this machine; if it is right, the server needs a new certificate"

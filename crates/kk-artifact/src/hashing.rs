@@ -1,4 +1,4 @@
-//! [`Hashing`]: a writer that computes the SHA-256 of what passes.
+//! [`Hashing`]: a writer that computes the SHA-256 of the bytes that pass through it.
 
 use std::io::{self, BufReader, Read, Write};
 
@@ -20,12 +20,12 @@ impl<W: Write> Hashing<W> {
         Self { inner, hasher: Sha256::new(), size: 0 }
     }
 
-    /// Copies everything that `source` gives.
+    /// Copies all bytes from `source`.
     pub(crate) fn copy_from(&mut self, source: impl Read) -> io::Result<()> {
         io::copy(&mut BufReader::with_capacity(BUFFER, source), self).map(drop)
     }
 
-    /// Sum and number of the bytes that passed, and where they went.
+    /// Checksum and number of the bytes, and the inner writer.
     pub(crate) fn finish(self) -> (Sha256Sum, u64, W) {
         (Sha256Sum::of(self.hasher), self.size, self.inner)
     }

@@ -1,5 +1,5 @@
-//! An image in an archive on this machine: an OCI image layout as a tar file whose index says the full name of the image, as
-//! `docker save` and `ctr images export` write it.
+//! An image in a local archive: an OCI image layout as a tar file whose index contains the full name of the image, as written by
+//! `docker save` and `ctr images export`.
 
 use std::{
     collections::BTreeMap,
@@ -13,31 +13,31 @@ use serde_json::Value;
 
 use crate::{hashing::Hashing, oci::arch_of_configuration};
 
-/// Documents of an image are smaller; layers are larger, or of no interest.
+/// Documents of an image are smaller; layers are larger and not needed.
 const LARGEST_DOCUMENT: u64 = 1 << 20;
-/// All documents of an image together are smaller by far.
+/// All documents of an image together are far smaller.
 const ALL_DOCUMENTS: u64 = 64 << 20;
-/// Indexes may lie in indexes: so deep.
+/// Indexes may be nested up to this depth.
 const DEPTH: usize = 3;
 
 /// An archive with one image, whose documents were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageArchive {
-    /// Where it is.
+    /// The path of the archive.
     pub path: PathBuf,
-    /// The full name that the image gets when a runtime imports it.
+    /// The full name under which a runtime imports the image.
     pub name: String,
-    /// `sha256:…` of its manifest or index: what the name means afterwards.
+    /// `sha256:…` of its manifest or index: the digest of that name after the import.
     pub digest: String,
     /// Architectures of hosts that can run it.
     pub architectures: Vec<Arch>,
 }
 
 impl ImageArchive {
-    /// Reads its documents. Layers are passed over.
+    /// Reads the documents of an archive. Layers are skipped.
     ///
     /// # Errors
-    /// Why it cannot be used, in words that follow its name.
+    /// Why it cannot be used, as text that continues a sentence after its name.
     pub fn open(path: &Path) -> Result<Self, String> {
         let documents = documents(path).map_err(|error| format!("cannot be read: {error}"))?;
         let index = documents
@@ -108,7 +108,7 @@ fn collect(
     }
     let entries = document["manifests"].as_array().filter(|_| depth > 0);
     for entry in entries.ok_or(format!("has neither a manifest nor an index in {digest}"))? {
-        // A platform that was left out of the archive.
+        // The archive may omit a platform.
         let inner = entry["digest"].as_str().unwrap_or_default();
         if blob(inner).is_ok() {
             collect(documents, inner, depth - 1, into)?;

@@ -1,10 +1,9 @@
-//! Knows the versions, addresses and checksums of the programs that make a cluster, and fetches them.
+//! Knows the versions, addresses and checksums of the binaries of a cluster, and fetches them.
 //!
-//! Two halves. [`Catalogue`] and [`Versions`] are data without I/O: which version of a component goes with a version
-//! of Kubernetes, where it is published, and what its SHA-256 must be. [`Store`] is a directory on the control
-//! machine: it downloads an [`Artifact`], verifies it, takes the programs out of it, and finds it again next time.
-//! [`bundle`] carries what a store holds, and images, to where there is no network.
-//! The store owns everything below its directory; several processes may use one directory at once.
+//! There are two halves. [`Catalogue`] and [`Versions`] are data without I/O: the version of a component for each version of
+//! Kubernetes, its address, and its SHA-256. [`Store`] is a directory on the control machine: it downloads an [`Artifact`],
+//! verifies it, extracts the binaries, and finds them again later. [`bundle`] transports the content of a store, and images, to
+//! machines without a network. The store owns everything below its directory; several processes may use one directory at once.
 
 mod address;
 mod artifact;

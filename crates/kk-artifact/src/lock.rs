@@ -1,4 +1,4 @@
-//! [`Lock`]: one process at a time works on a file.
+//! [`Lock`]: permits only one process at a time to work on a file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -8,14 +8,14 @@ use crate::Error;
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// Held until dropped, or until the process ends in whatever way. Its file stays: removing a lock file is a race.
+/// Held until dropped, or until the process ends for any reason. Its file stays, because removing a lock file is a race.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Waits by polling, because a thread that waits in the system could not be cancelled.
+    /// Waits by polling, because a thread that waits in a system call could not be cancelled.
     pub(crate) async fn acquire(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new()
             .create(true)

@@ -1,4 +1,4 @@
-//! [`Stamp`]: whether a file has changed since it was verified, without reading it.
+//! [`Stamp`]: detects without reading a file whether it has changed since it was verified.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Changes whenever the content does: the change time cannot be set from outside, unlike the modification time.
+/// Changes whenever the content does: unlike the modification time, the change time cannot be set by users.
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(super) size: u64,

@@ -1,11 +1,11 @@
-//! The versions that a server has, for messages.
+//! Lists a server's versions for messages.
 
 use semver::Version;
 
-/// Versions that an error names.
+/// Maximum number of versions that an error names.
 pub(crate) const NAMED: usize = 8;
 
-/// The newest of these versions, in words.
+/// The newest of these versions, as text.
 pub(crate) fn it_has(versions: &[&str]) -> String {
     let mut known: Vec<(Option<Version>, &str)> = versions
         .iter()

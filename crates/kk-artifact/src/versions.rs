@@ -1,11 +1,11 @@
-//! [`Versions`]: which version of everything goes with a version of Kubernetes, and the images of these versions.
+//! [`Versions`]: the version of every component for a version of Kubernetes, and the images of these versions.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use kk_config::{Component, ComponentKind, Components, KubeVersion};
 
-/// The versions of one cluster, all without a leading v: what the cluster's file pins, else the defaults of
+/// The versions of one cluster, all without a leading v: the versions that the cluster's file sets, otherwise the defaults of
 /// `artifacts/defaults.yaml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versions {
@@ -16,7 +16,7 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// The versions for this Kubernetes; what `pinned` names wins. `None` when Kubernetes is not supported
+    /// The versions for this Kubernetes; `pinned` overrides the defaults. `None` if Kubernetes is not supported
     /// ([`KubeVersion::is_supported`]).
     pub fn for_kubernetes(kubernetes: KubeVersion, pinned: &Components) -> Option<Self> {
         if !kubernetes.is_supported() {
@@ -42,12 +42,12 @@ impl Versions {
         }
     }
 
-    /// The versions other than that of Kubernetes, by key of `spec.components`.
+    /// The versions of all components except Kubernetes, by key of `spec.components`.
     pub fn components(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.components.iter().map(|(key, version)| (*key, version.as_str()))
     }
 
-    /// The image of a component. `None` for programs.
+    /// The image of a component. `None` for binaries.
     pub fn image(&self, component: Component) -> Option<Image> {
         match component.kind() {
             ComponentKind::Program => None,
@@ -58,7 +58,7 @@ impl Versions {
     }
 }
 
-/// By key of `spec.components`: the version from a minor version of Kubernetes on.
+/// By key of `spec.components`: the default version, starting with a minor version of Kubernetes.
 type Defaults = BTreeMap<String, BTreeMap<u32, String>>;
 
 fn defaults() -> Defaults {

@@ -1,4 +1,4 @@
-//! Charts of helm and files with objects in a bundle.
+//! Helm charts and Kubernetes manifests in a bundle.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::charts::{Chart, File, Identity, Kept};
 use crate::oci::Blobs;
 
-/// What an index and a bundle have of charts and files with objects.
+/// The charts and manifests of a bundle: their entries in the index and their files.
 #[derive(Default)]
 pub(super) struct Packed {
     pub(super) charts: Vec<ChartPart>,
@@ -17,8 +17,8 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Errors: two charts with the same name and version, or two files from URLs that differ only in their query, and different
-    /// content.
+    /// Errors: two charts with the same name and version but different content, or two files with different content from URLs
+    /// that differ only in their query.
     pub(super) fn of(charts: &[Chart], files: &[File], blobs: &Blobs) -> Result<Self, Error> {
         let mut places: BTreeMap<String, &Kept> = BTreeMap::new();
         let mut packed = Self::default();
@@ -38,7 +38,7 @@ impl Packed {
         for File { file, kept } in files {
             let path = format!("{MANIFESTS}{}", file.name);
             places.insert(path.clone(), kept);
-            // A bundle is handed on: a token in a query is not.
+            // A bundle is passed on to others; a token in a query must not be.
             let (name, source) = (file.name.clone(), file.source.origin().to_owned());
             if origins.insert(file.source.origin(), kept).is_some_and(|other| other != kept) {
                 return Err(Error::Source {
@@ -59,12 +59,12 @@ impl Packed {
     }
 }
 
-/// Whether a packed chart lies there.
+/// Whether a path is the path of a packed chart.
 pub(super) fn is_chart(path: &str) -> bool {
     path.starts_with(CHARTS)
 }
 
-/// Compares what the index says about charts with their documents, of which `read` gives what they say.
+/// Compares the index's entries for charts with their documents. `read` returns the identity in a chart's document.
 pub(super) fn compare(
     index: &BundleIndex,
     read: impl Fn(&FilePart) -> Option<Result<Identity, String>>,

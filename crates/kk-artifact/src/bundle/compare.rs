@@ -1,5 +1,5 @@
-//! Compares what the index of a bundle says about images with their documents, about packages with their lists, and about charts: sums
-//! alone say that the files are those of the index, not that the index is right.
+//! Compares a bundle's index with the documents of images, the lists of packages, and charts. Checksums prove only that the files
+//! match the index, not that the index is right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -12,21 +12,21 @@ use crate::Sha256Sum;
 use crate::charts::{Identity, identity};
 use crate::oci::document::{self, Root};
 
-/// Largest documents of all images together that are held in memory; real ones are a few kilobytes each.
+/// Largest total size of all images' documents that are kept in memory; real documents are a few kilobytes each.
 const LARGEST: usize = 64 << 20;
 
-/// The documents of a bundle that is read as a stream, by their paths. Which blobs are documents is known only when all indexes
-/// of images were read; so every file that begins as one is kept.
+/// The documents of a bundle that is read as a stream, by their paths. It is known only after all image indexes are read which
+/// blobs are documents, so every file that begins like a document is kept.
 #[derive(Default)]
 pub(super) struct Documents {
     texts: BTreeMap<String, Vec<u8>>,
     bytes: usize,
-    /// What charts say that they are, by their paths.
+    /// The identities in charts, by their paths.
     charts: BTreeMap<String, Result<Identity, String>>,
 }
 
 impl Documents {
-    /// Reads a file that may be a document, or the document in it.
+    /// Reads a file that may be a document or contain one.
     pub(super) fn read(&mut self, file: &FilePart, content: &mut dyn Read) -> io::Result<()> {
         if charts::is_chart(&file.path) {
             self.charts.insert(file.path.clone(), identity(content));
@@ -38,7 +38,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Keeps a file that begins as a document, or is a list of packages.
+    /// Keeps a file that begins like a document, or that is a list of packages.
     fn keep(&mut self, path: &str, text: Vec<u8>) {
         if (text.starts_with(b"{") || packages::is_list(path)) && self.bytes + text.len() <= LARGEST {
             self.bytes += text.len();
@@ -46,7 +46,7 @@ impl Documents {
         }
     }
 
-    /// Compares all of them with the index.
+    /// Compares all documents with the index.
     pub(super) fn compare(&self, index: &BundleIndex) -> Result<(), String> {
         layout(index, self.texts.get(LAYOUT_INDEX).map(Vec::as_slice))?;
         packages::compare(index, |file| self.texts.get(&file.path).cloned())?;
@@ -55,7 +55,7 @@ impl Documents {
     }
 }
 
-/// `index.json` must name the same images.
+/// Checks that `index.json` names the same images.
 fn layout(index: &BundleIndex, text: Option<&[u8]>) -> Result<(), String> {
     let unreadable = |error: serde_json::Error| {
         format!("{LAYOUT_INDEX} cannot be read: {}", error.to_string().replace(char::is_control, "?"))
@@ -71,7 +71,7 @@ fn layout(index: &BundleIndex, text: Option<&[u8]>) -> Result<(), String> {
     if there == Some(wanted) { Ok(()) } else { Err(format!("{LAYOUT_INDEX} names other images")) }
 }
 
-/// Compares each image with its documents, which `read` gives by their digests.
+/// Compares each image with its documents. `read` returns a document by its digest.
 pub(super) fn images(index: &BundleIndex, read: impl Fn(&str) -> Option<Vec<u8>>) -> Result<(), String> {
     let compare = Compare { index, read };
     index.images.iter().try_for_each(|image| {
@@ -99,7 +99,7 @@ impl<R: Fn(&str) -> Option<Vec<u8>>> Compare<'_, R> {
         }
     }
 
-    /// All that an index names must be here, or the index could not be handed on.
+    /// Checks that everything that an image index names is in the bundle; otherwise the image index could not be passed on.
     fn entries(&self, image: &ImagePart, entries: &ImageIndex) -> Result<(), String> {
         for entry in entries.manifests() {
             let digest = self.file_of(entry)?;
@@ -135,7 +135,7 @@ impl<R: Fn(&str) -> Option<Vec<u8>>> Compare<'_, R> {
         self.content(platform, manifest)
     }
 
-    /// Configuration and layers, in their order.
+    /// Checks configuration and layers, in their order.
     fn content(&self, platform: &PlatformPart, manifest: &ImageManifest) -> Result<(), String> {
         let there = self.files_of(manifest)?;
         if there == platform.blobs { Ok(()) } else { Err("its manifest names other content".to_owned()) }
@@ -145,7 +145,7 @@ impl<R: Fn(&str) -> Option<Vec<u8>>> Compare<'_, R> {
         std::iter::once(manifest.config()).chain(manifest.layers()).map(|one| self.file_of(one)).collect()
     }
 
-    /// The digest of what a descriptor names, if it is here with that size.
+    /// The digest in a descriptor, if the bundle contains that file with the descriptor's size.
     fn file_of(&self, descriptor: &Descriptor) -> Result<String, String> {
         let blob = document::blob(descriptor)?;
         let digest = format!("sha256:{}", blob.sum);
@@ -165,7 +165,7 @@ fn same(said: &str, is: &str, what: &str) -> Result<(), String> {
     if said == is { Ok(()) } else { Err(format!("{what} is {is}, not {said}")) }
 }
 
-/// The sum in a digest.
+/// The checksum in a digest.
 pub(super) fn sum(digest: &str) -> Option<Sha256Sum> {
     digest.strip_prefix("sha256:")?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! [`Contents`]: what a Manifest asks for, as files and images.
+//! [`Contents`]: the files and images that a Manifest requests.
 
 use std::collections::BTreeSet;
 
@@ -6,27 +6,27 @@ use kk_config::{Arch, ChartSource, Components, ImageName, Manifest, ManifestFile
 
 use crate::{Artifact, Catalogue, Component, Error, Versions};
 
-/// What a bundle is to hold.
+/// The contents that a bundle must have.
 #[derive(Debug, Clone)]
 pub struct Contents {
-    /// Its name; may be empty.
+    /// The name of the bundle; may be empty.
     pub name: String,
     /// Architectures of the hosts.
     pub arches: BTreeSet<Arch>,
-    /// Published files with programs.
+    /// Published files with binaries.
     pub programs: Vec<Artifact>,
     /// Images by their upstream names.
     pub images: BTreeSet<ImageName>,
-    /// Charts of helm.
+    /// Helm charts.
     pub charts: BTreeSet<ChartSource>,
-    /// Files with objects of Kubernetes.
+    /// Kubernetes manifests.
     pub manifests: BTreeSet<ManifestFile>,
     /// Operating systems with their packages.
     pub operating_systems: Vec<OperatingSystem>,
 }
 
 impl Contents {
-    /// What a Manifest asks for. Errors: all files for which no SHA-256 is known.
+    /// The contents that a Manifest requests. Errors: all files for which no SHA-256 is known.
     pub fn of(manifest: &Manifest, catalogue: &Catalogue) -> Result<Self, Vec<Error>> {
         let (mut programs, mut errors) = (Vec::new(), Vec::new());
         for component in Component::programs() {
@@ -43,7 +43,7 @@ impl Contents {
             return Err(errors);
         }
         let (name, arches) = (manifest.name.clone(), manifest.arches.clone());
-        // A bundle does not change with the order in its Manifest.
+        // The bundle does not depend on the order in its Manifest.
         let mut operating_systems = manifest.operating_systems.clone();
         operating_systems.sort();
         let images = manifest.images.clone();
@@ -52,7 +52,7 @@ impl Contents {
     }
 }
 
-/// The versions of a program. A Manifest of KubeKey has no runc: it gets the one that suits its newest Kubernetes.
+/// The versions of a binary. A Manifest of KubeKey has no runc: it gets the version for its newest Kubernetes.
 fn versions(manifest: &Manifest, component: Component) -> BTreeSet<String> {
     let key = component.version_key();
     let of_kubernetes = || manifest.kubernetes.iter().map(ToString::to_string).collect();

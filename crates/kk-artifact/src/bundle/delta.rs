@@ -1,8 +1,7 @@
-//! Deltas: what a bundle holds and an older one, its base, does not. Base and delta together give the bundle again, byte
-//! by byte.
+//! Deltas: the parts of a bundle that an older bundle, its base, lacks. Merging base and delta restores the bundle, byte by byte.
 //!
-//! A delta is a tar like a bundle, but begins with `kk-delta.json`: which base it needs, and the index of the whole bundle.
-//! The files that the base does not have follow, in the order of that index.
+//! A delta is a tar like a bundle, but begins with `kk-delta.json`, which contains the identity of its base and the index of the
+//! whole bundle. The files that the base lacks follow, in the order of that index.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,7 +19,7 @@ use crate::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Delta {
-    /// That of the index: who cannot read the bundle cannot read the delta.
+    /// The format of the index: a version of kk that cannot read the bundle cannot read the delta.
     format: u32,
     /// The identity of the base: [`BundleIndex::identity`].
     base: String,
@@ -29,12 +28,12 @@ pub(super) struct Delta {
 }
 
 impl Delta {
-    /// What lies between a base and a bundle.
+    /// The head of the delta between a base and a bundle.
     pub(super) fn between(base: &BundleIndex, index: BundleIndex) -> Self {
         Self { format: index.format, base: base.identity(), index }
     }
 
-    /// As it stands in a file.
+    /// The text as stored in a file.
     pub(super) fn text(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec_pretty(self).expect("plain data");
         text.push(b'\n');
@@ -55,7 +54,7 @@ impl Delta {
     }
 }
 
-/// The files of a bundle that a base does not have.
+/// The files of a bundle that a base lacks.
 pub(super) fn missing<'a>(
     base: &'a BundleIndex,
     index: &'a BundleIndex,
@@ -64,7 +63,7 @@ pub(super) fn missing<'a>(
     index.files.iter().filter(move |file| there.get(file.path.as_str()) != Some(file))
 }
 
-/// Writes at `out` the bundle that a delta leads to from its base, if its index is right. `wrote` gets the number of bytes as
+/// Merges a delta with its base into a bundle at `out`, if the bundle's index is right. `wrote` receives the number of bytes as
 /// they are packed.
 pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Result<BundleIndex, Error> {
     let from = read::index(base)?;
@@ -106,7 +105,8 @@ pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Resu
     Ok(delta.index)
 }
 
-/// A directory beside the bundle for its files. It goes when this goes; what a kill leaves of it goes with the next one.
+/// A temporary directory next to the bundle for its files. Dropping it removes the directory. The next merge removes a directory that a
+/// killed merge left.
 struct Parts(PathBuf);
 
 impl Parts {
@@ -122,12 +122,12 @@ impl Parts {
         Ok(Self(dir))
     }
 
-    /// Where the file with this path in the bundle is: all lie side by side.
+    /// The path for the file with this path in the bundle: all files are directly in this directory.
     fn place(&self, path: &str) -> PathBuf {
         self.0.join(path.replace('/', ","))
     }
 
-    /// Compares the index of the delta at `path` with the documents, of which some came from the base.
+    /// Compares the index of the delta at `path` with the documents, some of which are from the base.
     fn compare(&self, index: &BundleIndex, path: &Path) -> Result<(), Error> {
         let mut documents = Documents::default();
         for file in &index.files {
@@ -142,7 +142,7 @@ impl Parts {
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        // What cannot be removed is removed by the next merge.
+        // The next merge removes a directory that cannot be removed now.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

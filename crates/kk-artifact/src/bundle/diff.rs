@@ -1,4 +1,4 @@
-//! [`Difference`]: what one bundle has and another has not.
+//! [`Difference`]: the parts that one bundle has and another lacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,28 +6,28 @@ use serde::Serialize;
 
 use super::{BundleIndex, delta};
 
-/// A part that is not the same in two bundles.
+/// A part that differs between two bundles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Changed {
     /// `kubeadm amd64`, `socat debian 12 amd64`, `chart app`, `manifest crds.yaml`, or the name of an image without its tag.
     pub part: String,
-    /// Versions, tags, or shortened digests where those are the same, that only the older one has.
+    /// Versions or tags that only the older bundle has. If these are equal, shortened digests instead.
     pub old: Vec<String>,
-    /// The same, of the newer one.
+    /// The same for the newer bundle.
     pub new: Vec<String>,
 }
 
-/// What lies between two bundles.
+/// The difference between two bundles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Every part that is not the same.
+    /// Every part that differs.
     pub parts: Vec<Changed>,
-    /// Bytes of the files that only the newer one has.
+    /// Bytes of the files that only the newer bundle has.
     pub bytes: u64,
 }
 
 impl Difference {
-    /// What leads from one bundle to a newer one.
+    /// The difference from one bundle to a newer one.
     pub fn between(old: &BundleIndex, new: &BundleIndex) -> Self {
         let (before, after) = (contents(old), contents(new));
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -44,7 +44,7 @@ impl Difference {
     }
 }
 
-/// Of each part its versions, and of each of them the digests of its content.
+/// The versions of each part, and the digests of each version's content.
 type Contents = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 fn contents(index: &BundleIndex) -> Contents {
@@ -80,7 +80,7 @@ fn contents(index: &BundleIndex) -> Contents {
     contents
 }
 
-/// The versions that only the first has. One that both have with other content is shown with its digest.
+/// The versions that only the first has. A version that both have with different content is shown with its digest.
 fn only(one: &BTreeMap<String, Vec<String>>, other: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     let mut versions = Vec::new();
     for (version, digests) in one {

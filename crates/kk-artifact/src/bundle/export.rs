@@ -1,6 +1,6 @@
-//! Makes a bundle: fetches what is not here, then packs all of it.
+//! Exports a bundle: fetches missing content, then packs everything.
 //!
-//! What was fetched stays in the directory of the store, so a run after one that was killed fetches only the rest.
+//! Fetched content stays in the store's directory, so after a killed export the next one fetches only the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,51 +27,52 @@ use crate::packages::{Work, collect};
 use crate::store::blocking;
 use crate::{Artifact, Catalogue, Error, Progress, ProgressState, Store};
 
-/// Files with programs that are looked after at once; how many of them travel is the store's.
+/// Files with binaries that are processed at once; the store limits concurrent transfers.
 const PARALLEL_PROGRAMS: usize = 16;
 
-/// What happens in an export.
+/// A progress report of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExportNews {
-    /// It is known what has to be fetched.
+    /// The missing content is known.
     Missing {
-        /// Bytes, as far as servers say.
+        /// Bytes, as far as servers report them.
         bytes: u64,
     },
-    /// Bytes came.
+    /// Bytes were received.
     Came {
         /// Their number.
         bytes: u64,
     },
-    /// Something is tried again.
+    /// An operation is retried.
     Note {
-        /// In words.
+        /// The message.
         message: String,
     },
-    /// Everything is here, and packing begins.
+    /// All content is present, and packing begins.
     Packing {
         /// Bytes to pack.
         bytes: u64,
     },
-    /// Bytes are packed.
+    /// Bytes were packed.
     Packed {
         /// Their number.
         bytes: u64,
     },
 }
 
-/// A bundle that was made.
+/// An exported bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     /// Its index.
     pub index: BundleIndex,
     /// Bytes of the bundle.
     pub size: u64,
-    /// Bytes that came over the network.
+    /// Bytes that were fetched over the network.
     pub fetched: u64,
 }
 
-/// Makes the bundle of a Manifest at `path`; with a base, the delta that leads to it. Errors: everything that is wrong, as far as it is known at once.
+/// Exports the bundle of a Manifest to `path`; with a base, the delta from the base to it. Errors: all errors that can be found
+/// at once.
 pub async fn export(
     manifest: &Manifest,
     catalogue: &Catalogue,
@@ -196,7 +197,7 @@ async fn fetch_programs(
     tokio::join!(fetch, report).0
 }
 
-/// The index of the bundle, and where its files are.
+/// The index of the bundle, and the locations of its files.
 fn describe(
     contents: &Contents,
     images: &[Image],
@@ -256,7 +257,7 @@ fn describe(
         sha256: kk_util::sha256(&text),
     });
     sources.push(Source::Text(text));
-    // What could not be read again must not be written.
+    // An index that could not be read again must not be written.
     let written = serde_json::to_vec(&index).expect("plain data");
     let index = BundleIndex::parse(&written).map_err(|reason| unusable(path, reason))?;
     Ok((index, sources))
@@ -278,7 +279,7 @@ fn image_part(image: &Image) -> ImagePart {
     }
 }
 
-/// `index.json` of the layout. Both names are the full one: that is what containerd and skopeo look for.
+/// `index.json` of the layout. Both names are the full name, because containerd and skopeo look for that.
 fn image_index(images: &[Image]) -> String {
     let entry = |image: &Image| {
         layout_entry(
@@ -307,7 +308,7 @@ fn layout_index(manifests: &[serde_json::Value]) -> String {
 }
 
 impl BundleIndex {
-    /// `index.json` of a layout with these images, each under the name that a host knows it by.
+    /// `index.json` of a layout with these images, each under the name by which a host knows it.
     pub(super) fn layout(&self, images: &[(&PlatformPart, &str)]) -> String {
         let entry = |(platform, name): &(&PlatformPart, &str)| {
             let size = self.file(&blob_path(&platform.digest)).map_or(0, |file| file.size);
@@ -317,7 +318,7 @@ impl BundleIndex {
     }
 }
 
-/// Packs on a thread of its own, and tells about it meanwhile.
+/// Packs on a separate thread, and reports progress meanwhile.
 async fn pack(
     path: &Path,
     (name, text): (&'static str, Vec<u8>),
@@ -327,7 +328,7 @@ async fn pack(
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let to = path.to_owned();
     let work = blocking(move || {
-        // Nobody listens any more: no reason to stop.
+        // A receiver that is gone is no reason to stop.
         let wrote = |bytes| sender.send(bytes).unwrap_or_default();
         let files: Vec<_> = files.iter().map(|(file, source)| (file, source)).collect();
         write::write_after(&to, (name, &text), &files, &wrote)?;

@@ -1,4 +1,4 @@
-//! Takes what a bundle holds into the store, in one pass, and only what is not there yet.
+//! Unpacks the content of a bundle that is missing in the store, in one pass.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,8 +12,8 @@ use crate::oci::Blobs;
 use crate::store::blocking;
 use crate::{Catalogue, Error, Sha256Sum, Store};
 
-/// Takes the parts of a bundle into the store. `catalogue` knows them ([`Catalogue::with_bundle`]). Gives the number of bytes
-/// that were not there.
+/// Unpacks the parts of a bundle into the store. `catalogue` must know them ([`Catalogue::with_bundle`]). Returns the number of
+/// bytes that were missing.
 pub async fn import(
     path: &Path,
     index: &BundleIndex,
@@ -41,7 +41,7 @@ pub async fn import(
     .await
 }
 
-/// Where the files go that are not there yet, by their path in the bundle.
+/// The target paths of missing files, by their path in the bundle.
 async fn missing(
     index: &BundleIndex,
     catalogue: &Catalogue,
@@ -57,7 +57,7 @@ async fn missing(
     let (files, blobs) = (index.files.clone(), blobs.clone());
     blocking(move || {
         for file in files {
-            // Packages, charts and manifests, too, are kept by their sums.
+            // Packages, charts and manifests are also stored by their checksums.
             let is_kept =
                 [BLOBS, PACKAGES, CHARTS, MANIFESTS].iter().any(|start| file.path.starts_with(start));
             let sum = file.sha256.parse::<Sha256Sum>().ok().filter(|_| is_kept);
@@ -71,7 +71,7 @@ async fn missing(
     .await
 }
 
-/// A file that is written and not verified yet. Without [`Pending::keep`] nothing of it stays.
+/// A file that is written but not verified yet. Unless [`Pending::keep`] is called, it is removed.
 struct Pending {
     part: PathBuf,
     target: PathBuf,
@@ -85,7 +85,7 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        // It is gone when it was kept. What cannot be removed is overwritten next time.
+        // After `keep`, the file is gone already. A file that cannot be removed is overwritten by the next import.
         let _ = fs::remove_file(&self.part);
     }
 }
@@ -93,7 +93,7 @@ impl Drop for Pending {
 fn unpack(path: &Path, expected: &BundleIndex, missing: &BTreeMap<String, PathBuf>) -> Result<u64, Error> {
     let (mut pending, mut bytes): (Option<Pending>, u64) = (None, 0);
     let walked = read::walk(path, |file, content| {
-        // The one before was verified when this one begins.
+        // The start of this file shows that the previous file was verified.
         pending.take().map_or(Ok(()), Pending::keep)?;
         let Some(target) = missing.get(&file.path) else { return Ok(()) };
         bytes += file.size;
@@ -111,7 +111,7 @@ fn unpack(path: &Path, expected: &BundleIndex, missing: &BTreeMap<String, PathBu
 
 fn take(file: &FilePart, content: &mut dyn Read, target: &Path) -> io::Result<Pending> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
-    // Not the name of a download's part, which goes on where that ends.
+    // Not the name of a partial download, because a download would resume from it.
     let part = target.with_file_name(format!(".{name}.import"));
     if let Some(dir) = target.parent() {
         fs::create_dir_all(dir)?;

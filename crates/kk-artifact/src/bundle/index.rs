@@ -17,41 +17,41 @@ pub(super) const NAME: &str = "kk-bundle.json";
 pub(super) const DELTA_NAME: &str = "kk-delta.json";
 /// The index of the image layout.
 pub(super) const LAYOUT_INDEX: &str = "index.json";
-/// The format of a bundle of programs and images only, which all programs read.
+/// The format of a bundle that contains only binaries and images. Every version of kk reads it.
 const FORMAT: u32 = 1;
 /// The format of a bundle with `.deb` packages, but without charts and manifests.
 const FORMAT_WITH_PACKAGES: u32 = 2;
-/// The format of a bundle with `.rpm` packages, charts or manifests, and the newest that this program reads.
+/// The format of a bundle with `.rpm` packages, charts or manifests. This is the newest format that this version of kk reads.
 pub(super) const NEWEST_FORMAT: u32 = 3;
-/// Longest path that the simplest form of tar has room for.
+/// Longest path for which the simplest form of tar has space.
 const LONGEST_PATH: usize = 100;
 
-/// What a bundle holds.
+/// The contents of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BundleIndex {
-    /// 3 when it holds `.rpm` packages, charts or manifests, else 2 when it holds packages, else 1.
+    /// 3 if it contains `.rpm` packages, charts or manifests; otherwise 2 if it contains packages; otherwise 1.
     pub format: u32,
     /// The name of its Manifest; may be empty.
     pub name: String,
-    /// Programs for hosts.
+    /// Binaries for hosts.
     pub programs: Vec<ProgramPart>,
     /// Container images.
     pub images: Vec<ImagePart>,
     /// Packages of operating systems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<PackagePart>,
-    /// Charts of helm.
+    /// Helm charts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<ChartPart>,
-    /// Files with objects of Kubernetes.
+    /// Kubernetes manifests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<ManifestPart>,
     /// Every file after the index, in the order of the bundle.
     pub files: Vec<FilePart>,
 }
 
-/// A published file with programs.
+/// A published file with binaries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ProgramPart {
@@ -71,11 +71,11 @@ pub struct ProgramPart {
 pub struct ImagePart {
     /// Its upstream name.
     pub name: String,
-    /// `sha256:…` of its index, or of its manifest where it has no index.
+    /// `sha256:…` of its index, or of its manifest if it has no index.
     pub digest: String,
-    /// What that document is.
+    /// The media type of that document.
     pub media_type: String,
-    /// The architectures that it is there for.
+    /// The architectures for which it is present.
     pub platforms: Vec<PlatformPart>,
 }
 
@@ -87,7 +87,7 @@ pub struct PlatformPart {
     pub arch: String,
     /// `sha256:…` of its manifest.
     pub digest: String,
-    /// What that document is.
+    /// The media type of that document.
     pub media_type: String,
     /// `sha256:…` of configuration and layers.
     pub blobs: Vec<String>,
@@ -105,9 +105,9 @@ pub struct PackagePart {
     pub arch: String,
     /// `socat`
     pub name: String,
-    /// As its distribution writes it.
+    /// In the spelling of its distribution.
     pub version: String,
-    /// Other names by which the Manifest or kk asks for it.
+    /// Other names by which the Manifest or kk requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<String>,
     /// Its file.
@@ -120,38 +120,38 @@ impl PackagePart {
         self.path.strip_suffix(".rpm").is_some()
     }
 
-    /// Where the packages of its system lie, with their list.
+    /// The directory of its system's packages and their list.
     pub(super) fn directory(&self) -> String {
         packages_directory(&self.system, &self.system_version, &self.arch)
     }
 }
 
-/// Where the packages of a system lie.
+/// The directory of a system's packages.
 pub(super) fn packages_directory(system: &str, version: &str, arch: &str) -> String {
     format!("{PACKAGES}{system}/{version}/{arch}")
 }
 
-/// A chart of helm.
+/// A helm chart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ChartPart {
-    /// As its `Chart.yaml` says.
+    /// The name in its `Chart.yaml`.
     pub name: String,
-    /// The same.
+    /// The version in its `Chart.yaml`.
     pub version: String,
-    /// The URL of its repository, `oci://registry/path`, or its path where the bundle was made.
+    /// The URL of its repository, `oci://registry/path`, or its path on the machine where the bundle was exported.
     pub source: String,
     /// Its file.
     pub path: String,
 }
 
-/// A file with objects of Kubernetes.
+/// A file with Kubernetes objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ManifestPart {
     /// Its name in the Manifest.
     pub name: String,
-    /// Its URL, or its path where the bundle was made.
+    /// Its URL, or its path on the machine where the bundle was exported.
     pub source: String,
     /// Its file.
     pub path: String,
@@ -170,7 +170,7 @@ pub struct FilePart {
 }
 
 impl BundleIndex {
-    /// Reads it and looks whether it makes sense, so that whoever holds one can rely on it. Errors say why not.
+    /// Parses an index and checks that it is consistent, so that callers can rely on it. Errors give the reason.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         check_format(bytes, NEWEST_FORMAT)?;
         let index: Self = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
@@ -178,7 +178,7 @@ impl BundleIndex {
         Ok(index)
     }
 
-    /// The format that says what is in it, so that an older program refuses what it would not understand.
+    /// The format that the content requires, so that an older version of kk refuses a bundle that it would not understand.
     pub(super) fn needed_format(&self) -> u32 {
         let has_rpm = self.packages.iter().any(PackagePart::is_rpm);
         if has_rpm || !self.charts.is_empty() || !self.manifests.is_empty() {
@@ -190,19 +190,19 @@ impl BundleIndex {
         }
     }
 
-    /// As it stands in a bundle.
+    /// The text as stored in a bundle.
     pub(super) fn text(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec_pretty(self).expect("plain data");
         text.push(b'\n');
         text
     }
 
-    /// The SHA-256 of its text: two bundles with the same content have the same.
+    /// The SHA-256 of its text: bundles with the same content have the same identity.
     pub(super) fn identity(&self) -> String {
         kk_util::sha256(self.text())
     }
 
-    /// Also that every text may be shown on a terminal.
+    /// Checks the index, including that every text may be shown on a terminal.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.format != self.needed_format() {
             return Err(format!("its format {} does not match its content", self.format));
@@ -310,7 +310,7 @@ impl BundleIndex {
         Ok(())
     }
 
-    /// The programs of this name.
+    /// The files with the binaries of this component.
     pub fn programs_of(&self, name: &str) -> impl Iterator<Item = &ProgramPart> {
         self.programs.iter().filter(move |part| part.name == name)
     }
@@ -320,27 +320,27 @@ impl BundleIndex {
         self.files.iter().map(|file| file.size).fold(0, u64::saturating_add)
     }
 
-    /// What is known about a file.
+    /// The entry of a file.
     pub(super) fn file(&self, path: &str) -> Option<&FilePart> {
         self.files.iter().find(|file| file.path == path)
     }
 }
 
 impl BundleIndex {
-    /// The sum of a file.
+    /// The checksum of a file.
     pub(crate) fn sum(&self, path: &str) -> Option<Sha256Sum> {
         self.file(path)?.sha256.parse().ok()
     }
 }
 
 impl ProgramPart {
-    /// What it is, if this program knows that.
+    /// Its component, version and architecture, if this version of kk knows the component.
     pub(crate) fn identity(&self) -> Option<(Component, Version, Arch)> {
         Some((Component::program(&self.name)?, parse_version(&self.version)?, Arch::from_name(&self.arch)?))
     }
 }
 
-/// Refuses what a newer program has written, before anything else is read of it.
+/// Refuses a format of a newer version of kk, before anything else is parsed.
 pub(super) fn check_format(bytes: &[u8], newest: u32) -> Result<(), String> {
     #[derive(Deserialize)]
     struct Format {
@@ -358,19 +358,19 @@ pub(super) fn unreadable(error: &serde_json::Error) -> String {
     format!("its index cannot be read: {}", error.to_string().replace(char::is_control, "?"))
 }
 
-/// Where packages of operating systems are.
+/// The directory of packages of operating systems.
 pub(super) const PACKAGES: &str = "packages/";
 
-/// Where charts of helm are.
+/// The directory of helm charts.
 pub(super) const CHARTS: &str = "charts/";
 
-/// Where files with objects are.
+/// The directory of Kubernetes manifests.
 pub(super) const MANIFESTS: &str = "manifests/";
 
-/// Where the content of images is.
+/// The directory of the content of images.
 pub(super) const BLOBS: &str = "blobs/sha256/";
 
-/// Where content with this digest is.
+/// The path of the content with this digest.
 pub(super) fn blob_path(digest: &str) -> String {
     format!("{BLOBS}{}", digest.strip_prefix("sha256:").unwrap_or(digest))
 }
@@ -381,7 +381,7 @@ fn is_in_repository(rest: &str) -> bool {
     parts.len() == 4 || (parts.len() == 5 && parts[3] == "repodata")
 }
 
-/// Whether a file may lie there: nothing that leads out of a directory, nothing hidden, nothing long.
+/// Whether a path is permitted: it must not leave its directory, contain hidden files, or be too long.
 fn is_path(path: &str) -> bool {
     let part = |part: &str| {
         let fits = |c: u8| c.is_ascii_alphanumeric() || b"-_.+~^".contains(&c);

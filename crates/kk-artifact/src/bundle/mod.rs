@@ -1,4 +1,4 @@
-//! Offline bundles: one file with the programs, images, packages, charts and manifests of clusters.
+//! Offline bundles: one file with the binaries, images, packages, charts and manifests of clusters.
 //!
 //! A bundle is a tar, packed by zstd or gzip, in this order:
 //!
@@ -12,8 +12,8 @@
 //! sbom.spdx.json                                  the same parts as an SPDX document
 //! ```
 //!
-//! The index comes first, so a bundle is read as a stream: nothing is unpacked to look at it, and nothing in it is
-//! believed that the index does not name. The same content gives the same bytes.
+//! The index is the first file, so a bundle can be read as a stream: nothing is unpacked to inspect it, and a file that the index
+//! does not name is refused. The same content always results in the same bytes.
 //!
 //! [`Store`]: crate::Store
 

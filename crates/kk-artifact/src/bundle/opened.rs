@@ -11,10 +11,10 @@ use super::{
 use crate::catalogue::parse_version;
 use crate::{Catalogue, Component, Error, LayoutImage, Store};
 
-/// A piece of the content of an image.
+/// A file of an image's content.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContentFile {
-    /// `sha256:…`; [`Store::blob`] knows where it is.
+    /// `sha256:…`; [`Store::blob`] returns its path.
     pub digest: String,
     /// Its path in an image layout.
     pub path: String,
@@ -22,7 +22,7 @@ pub struct ContentFile {
     pub sha256: String,
 }
 
-/// A bundle whose index was read, and with it all that is known about its content.
+/// A bundle whose index was read, so that its contents are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
     path: PathBuf,
@@ -30,7 +30,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Reads the index. Nothing tells who made the bundle.
+    /// Reads the index. The origin of the bundle is not verified.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self { path: path.to_owned(), index: read::index(path)? })
     }
@@ -40,34 +40,35 @@ impl Bundle {
         Ok(Self::with_index(path, key.verify(path)?.index))
     }
 
-    /// A bundle with this index, which is not read.
+    /// A bundle with the given index; nothing is read.
     pub fn with_index(path: &Path, index: BundleIndex) -> Self {
         Self { path: path.to_owned(), index }
     }
 
-    /// The catalogue with what the bundle holds ([`Catalogue::with_bundle`]).
+    /// The catalogue, extended with the contents of the bundle ([`Catalogue::with_bundle`]).
     pub fn catalogue(&self, known: Catalogue) -> Result<Catalogue, Error> {
         known.with_bundle(&self.path, &self.index)
     }
 
-    /// Takes into the store what is not there; gives the number of bytes.
+    /// Unpacks missing content into the store; returns the number of bytes.
     pub async fn import(&self, catalogue: &Catalogue, store: &Store) -> Result<u64, Error> {
         import(&self.path, &self.index, catalogue, store).await
     }
 
-    /// How many programs, images, packages, charts and manifests it holds.
+    /// The number of binaries, images, packages, charts and manifests in it.
     pub fn parts(&self) -> usize {
         let BundleIndex { programs, images, packages, charts, manifests, .. } = &self.index;
         programs.len() + images.len() + packages.len() + charts.len() + manifests.len()
     }
 
-    /// Whether it holds the programs of a component in a version (with or without a leading v).
+    /// Whether it contains the binaries of a component in a version (with or without a leading v).
     pub fn has(&self, component: Component, version: &str, arch: Arch) -> bool {
         let wanted = parse_version(version).map(|version| (component, version, arch));
         wanted.is_some() && self.index.programs.iter().any(|part| part.identity() == wanted)
     }
 
-    /// Whether a catalogue knows the sums of all programs that it holds of a component in a version. Images have none there.
+    /// Whether a catalogue knows the checksums of all binaries in the bundle of a component in a version. The catalogue contains
+    /// no images.
     pub fn is_known(&self, component: Component, version: &str, catalogue: &Catalogue) -> bool {
         let parts = self.index.programs_of(component.name()).filter(|part| part.version == version);
         let mut parts = parts.filter_map(ProgramPart::identity);
@@ -89,7 +90,7 @@ impl Bundle {
         versions
     }
 
-    /// All images, as they lie in the store after an import ([`Store::images`]).
+    /// All images, as stored after an import ([`Store::images`]).
     pub fn images(&self) -> Vec<LayoutImage> {
         let image = |part: &ImagePart| {
             Some(LayoutImage { name: part.name.parse().ok()?, digest: part.digest.clone() })
@@ -97,7 +98,7 @@ impl Bundle {
         self.index.images.iter().filter_map(image).collect()
     }
 
-    /// The images that are no component of a cluster: its user has added them.
+    /// The images that are not components of a cluster, but were added by the user.
     pub fn own_images(&self) -> Vec<ImageName> {
         let of_components: Vec<String> =
             Component::all().filter_map(Component::repository).map(|(repository, _)| repository).collect();
@@ -125,12 +126,12 @@ impl Bundle {
             .collect()
     }
 
-    /// The packages for hosts with this operating system. `None`: it has none.
+    /// The packages for hosts with this operating system. `None`: the bundle has none.
     pub fn packages(&self, system: &str, version: &str, arch: Arch) -> Option<HostPackages> {
         HostPackages::of(&self.index, system, version, arch)
     }
 
-    /// The packed chart that a bundle has for a source.
+    /// The packed chart in the bundle for a source.
     pub fn chart(&self, source: &ChartSource) -> Option<ContentFile> {
         let bare = |version: &str| version.trim_start_matches('v').to_owned();
         let is_it = |part: &&ChartPart| {
@@ -146,7 +147,7 @@ impl Bundle {
         self.content(&self.index.charts.iter().find(is_it)?.path)
     }
 
-    /// The file with objects that a bundle has for a source.
+    /// The manifest in the bundle for a source.
     pub fn manifest(&self, source: &ManifestSource) -> Option<ContentFile> {
         self.content(&self.index.manifests.iter().find(|part| part.source == source.origin())?.path)
     }
@@ -156,7 +157,7 @@ impl Bundle {
         Some(ContentFile { digest: format!("sha256:{sha256}"), path, sha256 })
     }
 
-    /// `index.json` of a layout with these images, each under the name that a host knows it by.
+    /// `index.json` of a layout with these images, each under the name by which a host knows it.
     pub fn layout(&self, images: &[(&PlatformPart, &str)]) -> String {
         self.index.layout(images)
     }

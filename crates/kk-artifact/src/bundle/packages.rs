@@ -11,14 +11,14 @@ use super::{BundleIndex, ContentFile, FilePart, PackagePart};
 use crate::Error;
 use crate::packages::{self, Collection, LIST, Listed};
 
-/// The packages of a system that were collected.
+/// The collected packages of a system.
 pub(super) struct Repository {
     system: OperatingSystem,
     content: packages::Repository,
 }
 
 impl Repository {
-    /// Of all systems.
+    /// The repositories of all systems.
     pub(super) async fn all(collections: &[Box<dyn Collection + '_>]) -> Result<Vec<Self>, Error> {
         let one = async |collection: &dyn Collection| {
             Ok(Self { system: collection.system().clone(), content: collection.repository().await? })
@@ -26,7 +26,7 @@ impl Repository {
         try_join_all(collections.iter().map(|collection| one(&**collection))).await
     }
 
-    /// Its parts of the index, and its files.
+    /// Its entries for the index, and its files.
     pub(super) fn parts(self) -> (Vec<PackagePart>, Vec<(FilePart, Source)>) {
         let OperatingSystem { id, version, arch, .. } = self.system;
         let directory = packages_directory(&id, &version, arch.as_str());
@@ -57,14 +57,14 @@ impl Repository {
 /// The packages of a bundle for one operating system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPackages {
-    /// Their lists, by which a package manager finds them: path in the repository, and file.
+    /// The lists that a package manager needs: path in the repository, and file.
     pub lists: Vec<(String, ContentFile)>,
-    /// Each with its file.
+    /// Each package with its file.
     pub packages: Vec<(PackagePart, ContentFile)>,
 }
 
 impl HostPackages {
-    /// `None`: the bundle has none for it.
+    /// `None`: the bundle has no packages for the system.
     pub(super) fn of(index: &BundleIndex, system: &str, version: &str, arch: Arch) -> Option<Self> {
         let directory = packages_directory(system, version, arch.as_str());
         let content = |path: &str| {
@@ -83,24 +83,24 @@ impl HostPackages {
         (!packages.is_empty()).then_some(Self { lists, packages })
     }
 
-    /// Whether there is a package with this name, or one that stands for it.
+    /// Whether there is a package with this name, or a package that provides it.
     pub fn has(&self, name: &str) -> bool {
         let is_it = |part: &PackagePart| part.name == name || part.provides.iter().any(|other| other == name);
         self.packages.iter().any(|(part, _)| is_it(part))
     }
 
-    /// Whether they are rpm.
+    /// Whether they are rpm packages.
     pub fn is_rpm(&self) -> bool {
         self.packages.iter().any(|(part, _)| part.is_rpm())
     }
 }
 
-/// Whether a list of `.deb` files lies there. That of `.rpm` files has sums that dnf compares.
+/// Whether a path is the path of a list of `.deb` files. A list of `.rpm` files contains checksums that dnf compares itself.
 pub(super) fn is_list(path: &str) -> bool {
     path.starts_with(PACKAGES) && path.ends_with(&format!("/{LIST}"))
 }
 
-/// Compares what the index says about packages with their lists, which `read` gives.
+/// Compares the index's entries for packages with their lists, which `read` returns.
 pub(super) fn compare(
     index: &BundleIndex,
     read: impl Fn(&FilePart) -> Option<Vec<u8>>,

@@ -1,5 +1,5 @@
-//! Reads a bundle as a stream. Every file must be the next one of the index, plain, and of its size and SHA-256: so
-//! nothing that a tar can do to whoever unpacks it has a place here.
+//! Reads a bundle as a stream. Every file must be the next file of the index, a regular file, and have the expected size and
+//! SHA-256. This excludes all attacks by crafted tar files.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -14,16 +14,16 @@ use super::unusable;
 use crate::Error;
 use crate::hashing::Hashing;
 
-/// Far more than any index has, and little enough to be held in memory.
+/// Far more than any index needs, and small enough to be kept in memory.
 const LARGEST_INDEX: u64 = 16 << 20;
-/// Largest window of a zstd stream (as a power of two) that is given memory: 32 MiB. Bundles have less.
+/// Largest window of a zstd stream (as a power of two) for which memory is allocated: 32 MiB. Bundles use less.
 const LARGEST_WINDOW: u32 = 25;
 const BUFFER: usize = 1 << 20;
 /// The first bytes of a gzip (RFC 1952) and of a zstd stream (RFC 8878).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// What a bundle was found to hold.
+/// The contents of a verified bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// Its index.
@@ -32,19 +32,19 @@ pub struct Verified {
     pub size: u64,
 }
 
-/// The index of a bundle. What comes after it is not looked at.
+/// Reads the index of a bundle. The rest of the bundle is not read.
 pub fn index(path: &Path) -> Result<BundleIndex, Error> {
     index_of(path, file(path)?)
 }
 
-/// The index of a bundle whose bytes come from here. It reads more than it needs.
+/// Reads the index of a bundle from these bytes. It consumes more than the index.
 pub(super) fn index_of(path: &Path, bytes: impl Read) -> Result<BundleIndex, Error> {
     let mut archive = Archive::new(unpacked(path, bytes)?);
     let mut entries = archive.entries().map_err(|error| unreadable(path, &error))?.raw(true);
     read_index(path, entries.next())
 }
 
-/// Reads every byte of a bundle, and compares what its index says about images with their documents.
+/// Reads every byte of a bundle, and compares the images in its index with their documents.
 pub fn verify(path: &Path) -> Result<Verified, Error> {
     let mut documents = Documents::default();
     let index = walk(path, |file, content| documents.read(file, content))?;
@@ -53,9 +53,9 @@ pub fn verify(path: &Path) -> Result<Verified, Error> {
     Ok(Verified { index, size })
 }
 
-/// Hands each file to `take`, which reads it whole or leaves it. An error of `take` is that of a write.
+/// Passes each file to `take`, which reads the whole file or none of it. An error of `take` is reported as an error of a write.
 ///
-/// What `take` has read is verified only when this returns, or when it is called for the next file.
+/// The data that `take` has read is verified only when this function returns, or when `take` is called for the next file.
 pub(super) fn walk(
     path: &Path,
     take: impl FnMut(&FilePart, &mut dyn Read) -> io::Result<()>,
@@ -68,7 +68,7 @@ pub(super) fn walk(
     walk_after(path, NAME, parse, take)
 }
 
-/// The same for what begins with the file `first`, of which `parse` makes something and says what has to follow it.
+/// The same for a file that begins with `first`. `parse` parses that first file and returns which files must follow.
 pub(super) fn walk_after<T>(
     path: &Path,
     first: &str,
@@ -106,7 +106,7 @@ fn read_index<R: Read>(path: &Path, entry: Option<io::Result<Entry<'_, R>>>) -> 
     BundleIndex::parse(&text).map_err(|reason| unusable(path, reason))
 }
 
-/// The text of the first file, which must have this name.
+/// Reads the text of the first file, which must have this name.
 fn read_first<R: Read>(
     path: &Path,
     name: &str,
@@ -175,11 +175,11 @@ fn read<R: Read>(
     Ok(())
 }
 
-/// Sees what another one reads.
+/// Records the bytes that another reader reads.
 struct Tee<R> {
     from: R,
     seen: Hashing<io::Sink>,
-    /// Why the bundle could not be read, as opposed to what was made of it.
+    /// Why the bundle could not be read, as opposed to an error in the processing of its bytes.
     failed: Option<String>,
 }
 
@@ -204,7 +204,7 @@ fn file(path: &Path) -> Result<File, Error> {
     File::open(path).map_err(Error::file("open", path))
 }
 
-/// The tar in a bundle. How it is packed its first bytes say.
+/// The tar in a bundle. Its first bytes show how it is compressed.
 fn unpacked<'a>(path: &Path, mut bytes: impl Read + 'a) -> Result<Box<dyn Read + 'a>, Error> {
     let mut first = Vec::new();
     let begin = bytes.by_ref().take(ZSTD.len() as u64).read_to_end(&mut first);

@@ -1,4 +1,5 @@
-//! `sbom.spdx.json`: the programs, images, packages, charts and manifests of a bundle as an SPDX document, for scanners and auditors.
+//! `sbom.spdx.json`: the binaries, images, packages, charts and manifests of a bundle as an SPDX document, for scanners and
+//! auditors.
 //!
 //! Fields: SPDX specification 2.3, JSON. Package URLs: purl-spec, types `oci`, `generic` and `deb`.
 
@@ -9,10 +10,10 @@ use super::{BundleIndex, ChartPart, ImagePart, ManifestPart, PackagePart, Progra
 
 /// Its path in the bundle.
 pub(super) const NAME: &str = "sbom.spdx.json";
-/// The field is mandatory, and the same content has to give the same bytes.
+/// The field is mandatory, and the same content must result in the same bytes.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
-/// The document of a bundle, whose index has the files of all its parts.
+/// The document of a bundle. The index must contain the files of all its parts.
 pub(super) fn document(index: &BundleIndex) -> String {
     let name = index.name.as_str();
     let sum = |path: &str| index.file(path).map(|file| &*file.sha256);
@@ -77,7 +78,7 @@ fn manifest(part: &ManifestPart, sha256: &str) -> Value {
     of_file(name, path, "FILE", sha256, &format!("pkg:generic/{}{}", escape(name), from(source)), None)
 }
 
-/// What is one file of the bundle.
+/// The entry of a part that is one file of the bundle.
 fn of_file(
     name: &str,
     path: &str,
@@ -99,7 +100,7 @@ fn of_file(
     package
 }
 
-/// The part of a package URL that says where something comes from; a path of a machine says nothing to others.
+/// The part of a package URL that specifies the download location; a local path means nothing on other machines.
 fn from(source: &str) -> String {
     if source.contains("://") { format!("?download_url={}", escape(source)) } else { String::new() }
 }
@@ -128,7 +129,7 @@ fn purl(locator: &str) -> Value {
     json!({"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": locator})
 }
 
-/// What has a meaning of its own in a package URL.
+/// Escapes characters that have a special meaning in a package URL.
 fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

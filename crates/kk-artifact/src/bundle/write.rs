@@ -1,4 +1,4 @@
-//! Writes a bundle: beside its place, and renamed when it is whole.
+//! Writes a bundle: next to its target path, and renamed when it is complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -13,17 +13,17 @@ use super::index::{BundleIndex, FilePart, NAME};
 use crate::hashing::Hashing;
 use crate::{Error, Sha256Sum};
 
-/// zstd's own default: layers are packed already, so more effort would only take time.
+/// zstd's default: layers are compressed already, so a higher level would only take time.
 const ZSTD_LEVEL: i32 = 3;
 const BUFFER: usize = 1 << 20;
 
-/// Where the bytes of a file of the bundle are.
+/// The source of a file's bytes in the bundle.
 pub(super) enum Source {
     File(PathBuf),
     Text(Vec<u8>),
 }
 
-/// Writes a bundle: `index` and its files, for which `sources` are in the same order. `wrote` gets the number of bytes.
+/// Writes a bundle: `index` and its files; `sources` has the same order. `wrote` receives the number of bytes.
 pub(super) fn write(
     path: &Path,
     index: &BundleIndex,
@@ -34,7 +34,7 @@ pub(super) fn write(
     write_after(path, (NAME, &index.text()), &files, wrote)
 }
 
-/// Writes a first file, a name and its text, and what follows it.
+/// Writes a first file, given by name and text, and the following files.
 pub(super) fn write_after(
     path: &Path,
     first: (&str, &[u8]),
@@ -55,7 +55,7 @@ pub(super) fn write_after(
             .map_err(cannot)
     });
     if result.is_err() {
-        // The error is reported; a part that cannot be removed either is overwritten next time.
+        // The error is reported; a partial file that cannot be removed either is overwritten next time.
         let _ = fs::remove_file(&part);
     }
     result
@@ -104,13 +104,14 @@ fn pack(
     out.write_all(&[0; 1024]).map_err(cannot)
 }
 
-/// What was verified when it came is not what is on the disk now. Without it the next run fetches it again.
+/// The file on the disk differs from the content that was verified when it was fetched. It is removed, so that the next run
+/// fetches it again.
 fn damaged(file: &Path, sum: &Sha256Sum) -> Error {
     let _ = fs::remove_file(file);
     Error::Damaged { path: file.to_owned(), actual: sum.clone() }
 }
 
-/// The head of a file: nothing in it tells of the machine or of the time.
+/// Begins a file with a header that contains no data about the machine or the time.
 fn begin(out: &mut Packer, path: &str, size: u64) -> io::Result<()> {
     let mut header = Header::new_ustar();
     header.set_path(path)?;
@@ -121,13 +122,13 @@ fn begin(out: &mut Packer, path: &str, size: u64) -> io::Result<()> {
     out.write_all(header.as_bytes())
 }
 
-/// A file fills its last block of 512 bytes.
+/// Pads the last block of a file to 512 bytes.
 fn end(out: &mut Packer, size: u64) -> io::Result<()> {
     let rest = usize::try_from(size % 512).expect("below 512");
     if rest == 0 { Ok(()) } else { out.write_all(&[0; 512][rest..]) }
 }
 
-/// Packs by what the name of the bundle ends in.
+/// Compresses by the extension of the bundle's name.
 enum Packer {
     Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
     Gzip(GzEncoder<BufWriter<File>>),
@@ -141,7 +142,7 @@ impl Packer {
         }
         let mut encoder = zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?;
         encoder.include_checksum(true)?;
-        // How many threads work does not show in the bytes, as long as there is one.
+        // The bytes do not depend on the number of threads, as long as there is at least one.
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(8);
         encoder.multithread(u32::try_from(threads).unwrap_or(1))?;
         Ok(Self::Zstd(encoder))

@@ -16,7 +16,7 @@ macro_rules! files {
     };
 }
 
-/// Name and text of the file of each program.
+/// Name and text of the file of each binary.
 const FILES: &[(&str, &str)] = files![
     "kubeadm",
     "kubelet",
@@ -30,7 +30,7 @@ const FILES: &[(&str, &str)] = files![
     "registry",
 ];
 
-/// The file as it is written.
+/// The format of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -55,7 +55,7 @@ struct ByArch {
     arm64: BTreeMap<Version, Sha256Sum>,
 }
 
-/// All programs.
+/// The entries of all binaries.
 pub(super) fn entries() -> BTreeMap<Component, Entry> {
     let text = |component: Component| {
         let file = FILES.iter().find(|(name, _)| *name == component.name());

@@ -1,7 +1,7 @@
-//! [`Catalogue`]: which file a component in a version is, and what its SHA-256 must be.
+//! [`Catalogue`]: maps a component in a version to its file and the expected SHA-256.
 //!
-//! The built-in data is `artifacts/*.yaml` (the format is in `artifacts/README.md`), compiled in. The user's own
-//! sums are laid over it.
+//! The built-in data is `artifacts/*.yaml` (the format is described in `artifacts/README.md`), compiled in. The user's own
+//! checksums override it.
 
 mod builtin;
 mod user;
@@ -18,33 +18,33 @@ use crate::artifact::Content;
 use crate::bundle::BundleIndex;
 use crate::{Address, Artifact, Checksum, Component, Error, Sha256Sum};
 
-/// The sums of one component.
+/// The checksums of one component.
 type Sums = BTreeMap<Arch, BTreeMap<Version, Sha256Sum>>;
 
-/// All that is known about what can be downloaded.
+/// All data about files that can be downloaded.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     entries: BTreeMap<Component, Entry>,
     mirror: Option<Address>,
 }
 
-/// One component: the parsed form of its file in `artifacts/`, where `{v}` and `{arch}` are still open.
+/// One component: the parsed form of its file in `artifacts/`, with the placeholders `{v}` and `{arch}`.
 #[derive(Debug, Clone)]
 struct Entry {
     url: String,
     content: Content,
-    /// Suffix of the file beside it that holds its sum.
+    /// Suffix of the file next to it that contains its checksum.
     published: Option<String>,
     sums: Sums,
 }
 
 impl Catalogue {
-    /// The data that came with the program, with upstream's addresses.
+    /// The data that is compiled into kk, with upstream's addresses.
     pub fn builtin() -> Self {
         Self { entries: builtin::entries(), mirror: None }
     }
 
-    /// Lays the user's sums over what is there. `file` is its name in errors, which show every wrong place.
+    /// Overrides checksums with the user's own. `file` is the name in errors, which show every wrong place.
     ///
     /// ```yaml
     /// kubeadm: { amd64: { 1.36.4: <64 hexadecimal digits> } }
@@ -57,9 +57,9 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// Lays the sums of a bundle beside what is there, so that its versions are known. `path` is its name in errors.
+    /// Adds the checksums of a bundle, so that its versions are known. `path` is the name in errors.
     ///
-    /// A sum that is known already is not replaced: a bundle that has another file for that version is refused.
+    /// A known checksum is not replaced: a bundle with a different file for that version is refused.
     pub fn with_bundle(mut self, path: &Path, bundle: &BundleIndex) -> Result<Self, Error> {
         for part in &bundle.programs {
             let Some((component, version, arch)) = part.identity() else { continue };
@@ -83,13 +83,13 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// The programs of a bundle that is laid beside the catalogue. What this program does not know is left out.
+    /// The binaries of a bundle that was added to the catalogue. Components that this version of kk does not know are left out.
     pub(crate) fn of_bundle(&self, bundle: &BundleIndex) -> Result<Vec<Artifact>, Error> {
         let known = bundle.programs.iter().filter_map(|part| Some((part, part.identity()?)));
         known.map(|(part, (component, _, arch))| self.resolve(component, &part.version, arch)).collect()
     }
 
-    /// Takes everything from below `base` instead of from upstream: `https://dl.k8s.io/release/…` is then
+    /// Downloads everything from below `base` instead of from upstream: `https://dl.k8s.io/release/…` becomes
     /// `<base>/dl.k8s.io/release/…`.
     pub fn with_mirror(mut self, base: &str) -> Result<Self, Error> {
         self.mirror = Some(Address::mirror(base)?);
@@ -98,8 +98,8 @@ impl Catalogue {
 
     /// The file of a component in a version (with or without a leading v).
     ///
-    /// A version without a known sum is taken with its published one, if upstream publishes it and the address is
-    /// TLS: a sum that comes by the same open way as the file protects from nothing.
+    /// A version without a known checksum is verified by its published checksum, if upstream publishes it and the address is TLS.
+    /// A checksum that is transferred as unprotected as the file itself protects against nothing.
     pub fn resolve(&self, component: Component, version: &str, arch: Arch) -> Result<Artifact, Error> {
         let version = parse_version(version)
             .ok_or_else(|| Error::InvalidVersion { component, version: version.to_owned() })?;
@@ -147,22 +147,22 @@ impl Catalogue {
         }
     }
 
-    /// All versions with a known sum, in ascending order.
+    /// All versions with a known checksum, in ascending order.
     pub fn versions(&self, component: Component, arch: Arch) -> impl Iterator<Item = &Version> {
         self.entries[&component].sums.get(&arch).into_iter().flat_map(BTreeMap::keys)
     }
 
-    /// The sum of a component in a version.
+    /// The checksum of a component in a version.
     fn sum(&self, component: Component, version: &Version, arch: Arch) -> Option<&Sha256Sum> {
         self.entries[&component].sums.get(&arch)?.get(version)
     }
 
-    /// Whether upstream publishes sums beside the files of a component.
+    /// Whether upstream publishes checksums next to the files of a component.
     pub fn has_published(&self, component: Component) -> bool {
         self.entries[&component].published.is_some()
     }
 
-    /// Whether the sum of a component in a version is known.
+    /// Whether the checksum of a component in a version is known.
     pub fn knows(&self, component: Component, version: &Version, arch: Arch) -> bool {
         self.sum(component, version, arch).is_some()
     }
@@ -177,7 +177,7 @@ impl Catalogue {
     }
 }
 
-/// With or without a leading v.
+/// Parses a version, with or without a leading v.
 pub(crate) fn parse_version(text: &str) -> Option<Version> {
     Version::parse(text.strip_prefix('v').unwrap_or(text)).ok()
 }

@@ -1,4 +1,4 @@
-//! The built-in data is consistent, and every question gets the right file or a useful refusal.
+//! The built-in data is consistent, and every query returns the right file or a helpful refusal.
 
 use kk_config::{Components, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::Versions;
 
 const ARCHES: [Arch; 2] = Arch::ALL;
-/// The sum of nothing.
+/// The checksum of empty input.
 const SUM: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 #[test]
@@ -49,7 +49,7 @@ fn every_default_version_has_a_known_sum() {
         let versions =
             Versions::for_kubernetes(KubeVersion { major: 1, minor, patch: 0 }, &Components::default())
                 .unwrap();
-        // Kubernetes 1.37 is newer than the data; its programs are verified by their published sums.
+        // Kubernetes 1.37 is newer than the data; its binaries are verified by their published checksums.
         let has_sum = |component: &Component| minor < 37 || component.version_key() != "kubernetes";
         for component in Component::programs().filter(has_sum) {
             for arch in ARCHES {

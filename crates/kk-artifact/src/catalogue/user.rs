@@ -1,4 +1,4 @@
-//! Reads the user's own catalogue, and finds everything that is wrong with it.
+//! Parses the user's own catalogue, and reports all errors in it.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -19,7 +19,7 @@ pub(super) struct UserSum {
     pub(super) sum: Sha256Sum,
 }
 
-/// A map that keeps its order and the places of its keys.
+/// A map that keeps the order and the positions of its keys.
 struct Pairs<T>(Vec<(Spanned<String>, T)>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
@@ -44,7 +44,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
     }
 }
 
-/// `file` is the name that errors give the text.
+/// `file` is the name of the text in errors.
 pub(super) fn parse(file: &str, text: &str) -> Result<Vec<UserSum>, ConfigErrors> {
     let mut reader = Reader { file, text, errors: Vec::new(), sums: Vec::new() };
     match serde_saphyr::from_str::<Pairs<Pairs<Pairs<Spanned<String>>>>>(text) {
@@ -58,11 +58,11 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Vec<UserSum>, ConfigErrors
     }
 }
 
-/// Lays the sums of one user's catalogue beside those of another: the text of both, and how many are new. Each is a name for
-/// errors and a text.
+/// Merges the checksums of two users' catalogues. Each parameter is a name for errors and a text. Returns the merged text and the
+/// number of new checksums.
 ///
-/// # Errors
-/// What cannot be read, and every version for which another sum is known already, here or in the built-in catalogue.
+/// # Errors Parse errors, and every version for which a different checksum is known already, in the old or in the built-in
+/// catalogue.
 pub fn merge_catalogues(
     (old_name, old): (&str, &str),
     (new_name, new): (&str, &str),
@@ -140,7 +140,7 @@ impl Reader<'_> {
         }
     }
 
-    /// YAML finds keys that are the same, but not the same version with and without its v.
+    /// The YAML parser finds duplicate keys, but not the same version with and without its v.
     fn add(&mut self, at: &Spanned<String>, new: UserSum) {
         let key = |sum: &UserSum| (sum.component, sum.arch, sum.version.clone());
         if self.sums.iter().any(|sum| key(sum) == key(&new)) {
@@ -174,11 +174,11 @@ impl Reader<'_> {
         self.push(message.to_owned(), Some(hint.to_owned()), place);
     }
 
-    /// What is not YAML or not three maps deep ends the reading: nothing behind it can be trusted.
+    /// A text that is not YAML or not three maps deep ends the parsing: nothing after that point can be trusted.
     fn malformed(&mut self, error: &serde_saphyr::Error) {
         let hint = "the form is `component: {architecture: {version: SHA-256}}`";
         let place = error.location().and_then(|location| self.place(location, 1));
-        // The place is shown beside the source line, and need not be said twice.
+        // The position is shown next to the source line, so the message need not repeat it.
         let message = error.without_snippet().to_string();
         let message = message.split(" at line ").next().unwrap_or_default().to_owned();
         self.push(message, Some(hint.to_owned()), place);

@@ -1,4 +1,4 @@
-//! A packed chart: a `.tar.gz` whose files lie in one directory (helm's documentation, "Charts").
+//! Reads packed charts: a `.tar.gz` whose files are in one directory (helm's documentation, "Charts").
 
 use std::io::Read;
 
@@ -8,17 +8,17 @@ use tar::Archive;
 
 /// Largest content of a chart that is unpacked, as in helm.
 pub(super) const LARGEST_UNPACKED: u64 = 100 << 20;
-/// Far more than any `Chart.yaml` has.
+/// Far more than any `Chart.yaml` needs.
 const LARGEST_DOCUMENT: u64 = 1 << 20;
 
-/// What a chart is, as its `Chart.yaml` says.
+/// The name and version in a chart's `Chart.yaml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) name: String,
     pub(crate) version: String,
 }
 
-/// Reads `Chart.yaml` out of a packed chart. Errors say why it is none.
+/// Reads `Chart.yaml` from a packed chart. Errors state why it is not a chart.
 pub(crate) fn identity(archive: impl Read) -> Result<Identity, String> {
     let wrong = |error: std::io::Error| format!("it is not a packed chart: {}", plain(&error.to_string()));
     let mut archive = Archive::new(MultiGzDecoder::new(archive).take(LARGEST_UNPACKED));
@@ -36,7 +36,7 @@ pub(crate) fn identity(archive: impl Read) -> Result<Identity, String> {
     Err("it contains no Chart.yaml in a directory".to_owned())
 }
 
-/// Reads `Chart.yaml`: what the chart is, and the names of the charts that it depends on.
+/// Parses `Chart.yaml`: the chart's identity, and the names of the charts that it depends on.
 pub(super) fn parse(text: &str) -> Result<(Identity, Vec<String>), String> {
     #[derive(Deserialize)]
     struct Document {
@@ -64,7 +64,7 @@ pub(super) fn first_line(text: &str) -> String {
     plain(text.lines().next().unwrap_or_default())
 }
 
-/// It may quote what came from elsewhere.
+/// Replaces control characters: the text may quote content from other machines.
 fn plain(text: &str) -> String {
     text.replace(char::is_control, "?")
 }

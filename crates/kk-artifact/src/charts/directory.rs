@@ -1,4 +1,4 @@
-//! Packs the directory of a chart: the same content gives the same bytes, whenever and wherever that is done.
+//! Packs the directory of a chart: the same content always results in the same bytes.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +14,7 @@ use super::ignore::Ignore;
 /// The files of a chart, by their paths below its directory.
 type Files = Vec<(String, u64)>;
 
-/// The packed chart. Errors say why there is none.
+/// The packed chart. Errors state why the directory is not a chart.
 pub(super) fn pack(dir: &Path) -> Result<(Identity, Vec<u8>), String> {
     let text = fs::read_to_string(dir.join("Chart.yaml"))
         .map_err(|error| format!("its Chart.yaml cannot be read: {error}"))?;
@@ -26,7 +26,7 @@ pub(super) fn pack(dir: &Path) -> Result<(Identity, Vec<u8>), String> {
     };
     let mut files = Files::new();
     list(dir, "", &ignore, &mut files)?;
-    // Helm reads it first.
+    // Helm reads `Chart.yaml` first.
     files.sort_by(|(a, _), (b, _)| (a != "Chart.yaml", a).cmp(&(b != "Chart.yaml", b)));
     if files.first().is_none_or(|(path, _)| path != "Chart.yaml") {
         return Err("its .helmignore leaves out its Chart.yaml".to_owned());
@@ -45,9 +45,9 @@ pub(super) fn pack(dir: &Path) -> Result<(Identity, Vec<u8>), String> {
     Ok((identity, packed))
 }
 
-/// Whether a chart that it depends on lies in `charts`, packed or not.
+/// Whether a dependency is present in `charts`, packed or not.
 fn is_there(name: &str, files: &Files) -> bool {
-    // `redis-cluster-1.0.0.tgz` is no redis.
+    // `redis-cluster-1.0.0.tgz` is not a version of redis.
     let is_packed = |rest: &str| {
         let version = rest.strip_prefix('-').and_then(|rest| rest.strip_suffix(".tgz"));
         version.is_some_and(|version| {

@@ -1,4 +1,4 @@
-//! Fetches what was found and is not here.
+//! Fetches charts and manifests that were found and are not in the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,10 +13,10 @@ use crate::oci::{Blobs, Fetch};
 use crate::store::blocking;
 use crate::{Address, Error, Sha256Sum, Store};
 
-/// Files at once.
+/// Maximum number of concurrent files.
 const PARALLEL: usize = 4;
 
-/// A chart that is here.
+/// A chart that is in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chart {
     pub(crate) source: ChartSource,
@@ -24,19 +24,19 @@ pub(crate) struct Chart {
     pub(crate) kept: Kept,
 }
 
-/// A file with objects that is here.
+/// A manifest that is in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct File {
     pub(crate) file: ManifestFile,
     pub(crate) kept: Kept,
 }
 
-/// What is fetched now, by its sum: two places may have the same content.
+/// Downloads in progress, by checksum: two sources may have the same content.
 #[derive(Default)]
 struct Running(Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>);
 
 impl Running {
-    /// Waits until nobody else fetches content with this sum. It may be here then.
+    /// Waits until no other task fetches content with this checksum. Afterwards it may be in the store.
     async fn alone(&self, sum: &Sha256Sum) -> OwnedMutexGuard<()> {
         let one = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ impl Running {
 }
 
 impl Found<'_> {
-    /// All of it.
+    /// Fetches all of it.
     pub(crate) async fn fetch(
         &self,
         store: &Store,
@@ -68,7 +68,7 @@ impl Found<'_> {
     }
 }
 
-/// What fetching works with.
+/// The resources for fetching.
 struct Means<'a> {
     store: &'a Store,
     fetch: &'a Fetch<'a>,
@@ -126,7 +126,7 @@ async fn file(wanted: &ManifestFile, place: &Place<Kept>, means: &Means<'_>) -> 
     Ok(File { file: wanted.clone(), kept })
 }
 
-/// With a sum it goes on where an earlier try has ended.
+/// If the checksum is known, the download resumes where an earlier attempt ended.
 async fn from_web(address: &Address, sum: Option<&Sha256Sum>, means: &Means<'_>) -> Result<Kept, Error> {
     let Means { store, fetch, running } = means;
     let Some(sum) = sum else {
@@ -143,7 +143,7 @@ async fn from_web(address: &Address, sum: Option<&Sha256Sum>, means: &Means<'_>)
     Ok(Kept { sum: sum.clone(), size })
 }
 
-/// What a chart that is here calls itself. The inner error says why it is none.
+/// The identity in a stored chart. The inner error states why the file is not a chart.
 async fn identity_of(blobs: &Blobs, sum: &Sha256Sum) -> Result<Result<Identity, String>, Error> {
     let path = blobs.path(sum);
     blocking(move || {

@@ -1,4 +1,4 @@
-//! Finds out where everything is that is wanted, and takes what is on the control machine or tells no sum before it comes.
+//! Locates all wanted charts and manifests. Local ones, and manifests without a known checksum, are stored at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::oci::{ChartBlob, Fetch};
 use crate::store::blocking;
 use crate::{Address, Error, Sha256Sum, Store};
 
-/// Questions at once; they are small.
+/// Concurrent requests; they are small.
 const PARALLEL: usize = 8;
 
-/// Charts and files that are wanted.
+/// Wanted charts and manifests.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) charts: &'a BTreeSet<ChartSource>,
     pub(crate) files: &'a BTreeSet<ManifestFile>,
 }
 
-/// Where something is.
+/// The location of a chart or manifest.
 pub(super) enum Place<K> {
-    /// Here.
+    /// In the store.
     Here(K),
     /// On a server.
     Web { address: Address, sum: Option<Sha256Sum>, missing: u64 },
@@ -32,14 +32,14 @@ pub(super) enum Place<K> {
     Registry(Box<ChartBlob>),
 }
 
-/// What was found.
+/// The located charts and manifests.
 pub(crate) struct Found<'a> {
     pub(super) charts: Vec<(&'a ChartSource, Place<(Identity, Kept)>)>,
     pub(super) files: Vec<(&'a ManifestFile, Place<Kept>)>,
 }
 
 impl Found<'_> {
-    /// Bytes that have to come, as far as servers say.
+    /// Bytes to download, as far as servers report them.
     pub(crate) fn missing(&self, fetch: &Fetch<'_>) -> u64 {
         let charts = self.charts.iter().map(|(_, place)| match place {
             Place::Web { missing, .. } => *missing,
@@ -54,7 +54,7 @@ impl Found<'_> {
     }
 }
 
-/// Looks for all of it. Errors: everything that cannot be had.
+/// Locates all of them. Errors: everything that is unavailable.
 pub(crate) async fn find<'a>(
     wanted: Wanted<'a>,
     store: &Store,
@@ -97,7 +97,7 @@ pub(crate) async fn find<'a>(
     if errors.is_empty() { Ok(found) } else { Err(errors) }
 }
 
-/// The index of each repository, or why there is none: asked once for all of its charts.
+/// The index of each repository, or why there is none: requested once for all of its charts.
 type Indexes<'a> = BTreeMap<&'a str, Result<(Address, Arc<Index>), String>>;
 
 async fn look_at_repositories<'a>(wanted: Wanted<'a>, store: &Store, fetch: &Fetch<'_>) -> Indexes<'a> {
@@ -129,7 +129,7 @@ struct Look<'a, 'b> {
 }
 
 impl Look<'_, '_> {
-    /// `None`: its repository has no index, which is told once for all of its charts.
+    /// `None`: its repository has no index. This is reported once for all of its charts.
     async fn chart(&self, source: &ChartSource) -> Result<Option<Place<(Identity, Kept)>>, Error> {
         match source {
             ChartSource::Path(path) => {
@@ -178,7 +178,7 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Bytes that have to come from an address. What has the wanted sum is here already.
+    /// Bytes to download from an address. Content with the wanted checksum is in the store already.
     async fn missing(&self, address: &Address, sum: Option<&Sha256Sum>) -> Result<u64, Error> {
         match sum {
             Some(sum) if self.fetch.blobs.size(sum).is_some() => Ok(0),

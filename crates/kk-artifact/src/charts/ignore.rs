@@ -1,9 +1,9 @@
-//! `.helmignore`: files of a chart's directory that are not packed. The rules are those of helm (pkg/ignore), so that the packed
-//! chart holds what `helm package` would put into it.
+//! `.helmignore`: files of a chart's directory that are not packed. The rules are helm's own (pkg/ignore), so that the packed
+//! chart has the same content as from `helm package`.
 
 use glob::{MatchOptions, Pattern};
 
-/// `*` and `?` stay within a part of a path, as in Go's `filepath.Match`.
+/// `*` and `?` match within a path component, as in Go's `filepath.Match`.
 const WITHIN_A_PART: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
@@ -17,14 +17,14 @@ pub(super) struct Ignore(Vec<Rule>);
 #[derive(Debug)]
 struct Rule {
     pattern: Pattern,
-    /// Whether it is compared with the whole path, and not with its last part.
+    /// Whether it is compared with the whole path instead of only the last component.
     whole: bool,
     directories: bool,
     negated: bool,
 }
 
 impl Ignore {
-    /// The rules of a file, and the one that helm always adds. Errors name the line that is none.
+    /// Parses the rules of a file, and adds the rule that helm always adds. Errors name the line that is not a rule.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         lines.chain(["templates/.?*"]).map(Rule::parse).collect::<Result<_, _>>().map(Self)
@@ -35,7 +35,7 @@ impl Ignore {
         self.0.iter().any(|rule| {
             let fits = rule.matches(path);
             if rule.negated {
-                // As helm has it: all that a negated rule does not name is left out.
+                // As in helm: everything that a negated rule does not name is left out.
                 !fits || rule.directories && !is_directory
             } else {
                 fits && (!rule.directories || is_directory)

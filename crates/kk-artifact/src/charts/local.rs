@@ -1,4 +1,4 @@
-//! Charts and files with objects of the control machine.
+//! Charts and manifests on the control machine.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -10,13 +10,13 @@ use super::{Identity, Kept, LARGEST, directory, identity, no_chart, no_file};
 use crate::Error;
 use crate::oci::Blobs;
 
-/// Keeps a chart: packed, if it is a directory.
+/// Stores a chart; a directory is packed.
 pub(super) fn keep_chart(source: &ChartSource, path: &str, blobs: &Blobs) -> Result<(Identity, Kept), Error> {
     let (identity, packed) = packed(source, path)?;
     Ok((identity, keep(blobs, &packed)?))
 }
 
-/// A chart: packed, if it is a directory.
+/// A packed chart; a directory is packed.
 pub(super) fn packed(source: &ChartSource, path: &str) -> Result<(Identity, Vec<u8>), Error> {
     let refuse = |reason: String| no_chart(source, reason, "correct the chart; `helm lint` tells more");
     let at = Path::new(path);
@@ -28,12 +28,12 @@ pub(super) fn packed(source: &ChartSource, path: &str) -> Result<(Identity, Vec<
     Ok((identity(&bytes[..]).map_err(refuse)?, bytes))
 }
 
-/// Keeps a file with objects.
+/// Stores a manifest.
 pub(super) fn keep_file(source: &ManifestSource, path: &str, blobs: &Blobs) -> Result<Kept, Error> {
     keep(blobs, &bytes(source, path)?)
 }
 
-/// A file with objects.
+/// The content of a manifest.
 pub(super) fn bytes(source: &ManifestSource, path: &str) -> Result<Vec<u8>, Error> {
     read(Path::new(path)).map_err(|error| no_file(source, words(&error), NOT_THERE))
 }

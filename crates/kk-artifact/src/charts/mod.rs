@@ -1,6 +1,6 @@
-//! Charts of helm and files with objects: found first, so that all that is wrong is known at once, then fetched.
+//! Helm charts and Kubernetes manifests: located first, so that all errors are known at once, then fetched.
 //!
-//! All of them are kept by their SHA-256 beside the content of images ([`Blobs`](crate::oci::Blobs) owns the directory).
+//! All of them are stored by their SHA-256 next to the content of images ([`Blobs`](crate::oci::Blobs) owns the directory).
 
 mod archive;
 mod directory;
@@ -18,26 +18,26 @@ pub use obtain::{Content, Obtained, is_local_chart, local_chart, local_manifest,
 
 use crate::Error;
 
-/// Largest chart or file with objects that is read into memory. Helm unpacks no chart above 100 MiB (loader.MaxDecompressedChartSize).
+/// Largest chart or manifest that is read into memory. Helm unpacks no chart above 100 MiB (loader.MaxDecompressedChartSize).
 const LARGEST: u64 = 64 << 20;
 
-/// What is here: its sum, and its size in bytes.
+/// Stored content: its checksum, and its size in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) sum: crate::Sha256Sum,
     pub(crate) size: u64,
 }
 
-/// A chart that cannot be had.
+/// The error for a chart that is unavailable.
 fn no_chart(chart: &kk_config::ChartSource, reason: impl Into<String>, hint: impl Into<String>) -> Error {
     Error::Source { part: format!("chart {chart}"), reason: reason.into(), hint: hint.into() }
 }
 
-/// A file with objects that cannot be had.
+/// The error for a manifest that is unavailable.
 fn no_file(source: &kk_config::ManifestSource, reason: impl Into<String>, hint: impl Into<String>) -> Error {
     Error::Source { part: format!("manifest {source}"), reason: reason.into(), hint: hint.into() }
 }
 
-/// What to do when a server does not give what it should.
+/// The hint for a server that does not serve the requested file.
 const SERVER: &str =
     "check the address, the network and HTTPS_PROXY; downloaded data is kept for the next run";

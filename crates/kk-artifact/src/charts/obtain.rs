@@ -1,4 +1,4 @@
-//! For who installs charts and manifests himself: their content, from where the file says or from a bundle.
+//! Obtains the content of charts and manifests for callers that install them: from their source or from a bundle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::oci::{Blobs, Fetch, Registries};
 use crate::store::blocking;
 use crate::{Error, Store};
 
-/// A packed chart or a file with objects.
+/// A packed chart or a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content(pub Arc<[u8]>);
 
@@ -21,11 +21,12 @@ pub struct Content(pub Arc<[u8]>);
 pub struct Obtained {
     /// Packed charts.
     pub charts: BTreeMap<ChartSource, Content>,
-    /// Files with objects.
+    /// Kubernetes manifests.
     pub manifests: BTreeMap<ManifestSource, Content>,
 }
 
-/// Fetches these; what is in the store by its sum is not fetched again. Errors: all that cannot be had.
+/// Fetches these charts and manifests. Content that the store has by its checksum is not fetched again. Errors: everything that
+/// is unavailable.
 pub async fn obtain(
     charts: &BTreeSet<ChartSource>,
     manifests: &BTreeSet<ManifestSource>,
@@ -65,7 +66,7 @@ async fn read(blobs: &Blobs, kept: &Kept) -> Result<Content, Error> {
     blocking(move || {
         let path = blobs.path(&sum);
         let bytes = std::fs::read(&path).map_err(Error::file("read", &path))?;
-        // What has its name was verified when it got it; it may have been damaged since.
+        // The content was verified when it got its name; it may have been damaged since.
         let actual = crate::Sha256Sum::of_bytes(&bytes);
         if actual != sum {
             // The next run fetches it again.
@@ -77,17 +78,17 @@ async fn read(blobs: &Blobs, kept: &Kept) -> Result<Content, Error> {
     .await
 }
 
-/// A chart of the control machine: packed, if it is a directory. Nothing is written.
+/// A chart on the control machine; a directory is packed. No file is written.
 pub fn local_chart(source: &ChartSource, path: &str) -> Result<Content, Error> {
     Ok(Content(local::packed(source, path)?.1.into()))
 }
 
-/// A file with objects of the control machine.
+/// A manifest on the control machine.
 pub fn local_manifest(source: &ManifestSource, path: &str) -> Result<Content, Error> {
     Ok(Content(local::bytes(source, path)?.into()))
 }
 
-/// Whether a chart lies at this path of the control machine: a file, or a directory that says that it is one.
+/// Whether there is a chart at this path on the control machine: a file, or a directory with a `Chart.yaml`.
 pub fn is_local_chart(path: &str) -> bool {
     let path = Path::new(path);
     path.is_file() || path.join("Chart.yaml").is_file()

@@ -1,4 +1,4 @@
-//! A helm repository: what its `index.yaml` says about charts.
+//! Helm repositories: finds charts in their `index.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     version_list::{NAMED, it_has},
 };
 
-/// `index.yaml`, as far as it is of use here (helm's documentation, "Chart Repository Guide").
+/// The used fields of `index.yaml` (helm's documentation, "Chart Repository Guide").
 #[derive(Debug, Deserialize)]
 pub(super) struct Index {
     #[serde(default)]
@@ -37,7 +37,7 @@ impl Index {
             .map_err(|error| format!("its index.yaml cannot be read: {}", first_line(&error.to_string())))
     }
 
-    /// Where a chart is, and its sum, if the repository says it. Errors say what there is instead.
+    /// The address of a chart, and its checksum if the repository contains it. Errors state what the repository has instead.
     pub(super) fn find(
         &self,
         repo: &Address,

@@ -22,17 +22,17 @@ use crate::{lock::Lock, stamp::Stamp};
 #[derive(Debug, Clone)]
 pub(crate) struct Blobs {
     dir: PathBuf,
-    /// Held by who writes a document: several images may have the same one.
+    /// Held while a document is written: several images may have the same document.
     writing: Arc<Mutex<()>>,
 }
 
 impl Blobs {
-    /// Below the directory of a store.
+    /// The content below the directory of a store.
     pub(crate) fn new(store: &Path) -> Self {
         Self { dir: store.join("oci/blobs/sha256"), writing: Arc::default() }
     }
 
-    /// In a directory with an OCI image layout.
+    /// The content in a directory with an OCI image layout.
     pub(super) fn of_layout(dir: &Path) -> Self {
         Self { dir: dir.join("blobs/sha256"), writing: Arc::default() }
     }
@@ -43,27 +43,27 @@ impl Blobs {
         Lock::acquire(&self.dir.join(".lock")).await
     }
 
-    /// Where a blob is, or will be when it is whole.
+    /// The path of a complete blob.
     pub(crate) fn path(&self, sum: &Sha256Sum) -> PathBuf {
         self.dir.join(sum.as_str())
     }
 
-    /// Where a blob grows.
+    /// The path of a partial blob.
     pub(crate) fn part(&self, sum: &Sha256Sum) -> PathBuf {
         self.dir.join(format!(".{sum}.part"))
     }
 
-    /// Whether a blob is here. What has its name was verified when it got it; who packs it verifies it again.
+    /// Whether the store has a blob. It was verified when it got its name; an export verifies it again.
     pub(crate) fn has(&self, sum: &Sha256Sum, size: u64) -> bool {
         fs::metadata(self.path(sum)).is_ok_and(|data| data.is_file() && data.len() == size)
     }
 
-    /// Bytes of a blob, if it is here.
+    /// Size of a blob, if the store has it.
     pub(crate) fn size(&self, sum: &Sha256Sum) -> Option<u64> {
         fs::metadata(self.path(sum)).ok().filter(fs::Metadata::is_file).map(|data| data.len())
     }
 
-    /// Whether a blob is here and not damaged. It is read if it has changed since it was verified here.
+    /// Whether the store has an undamaged blob. The blob is read if it has changed since it was last verified.
     pub(crate) fn is_whole(&self, sum: &Sha256Sum, size: u64) -> Result<bool, Error> {
         if !self.has(sum, size) {
             return Ok(false);
@@ -74,7 +74,7 @@ impl Blobs {
         if known.is_some_and(|stamp| stamp.is_still_that_of(&path)) {
             return Ok(true);
         }
-        // Before it is read: what changes while it is read is found next time.
+        // Taken before the blob is read: a change during the read is then found next time.
         let now = Stamp::of(&path).map_err(Error::file("look at", &path))?;
         let mut seen = Hashing::new(io::sink());
         fs::File::open(&path).and_then(|file| seen.copy_from(file)).map_err(Error::file("read", &path))?;
@@ -82,7 +82,7 @@ impl Blobs {
             return Ok(false);
         }
         let text = serde_json::to_vec(&now).expect("numbers only");
-        // Where it cannot be written (a disk that is full) the blob is read next time, too; one that is cut short is none.
+        // If the stamp cannot be written (a full disk), the blob is read again next time; a truncated stamp is ignored.
         let _ = fs::write(self.stamp(sum), text);
         Ok(true)
     }
@@ -91,7 +91,7 @@ impl Blobs {
         self.dir.join(format!(".{sum}.stamp"))
     }
 
-    /// A document of an image, if it is here and not damaged.
+    /// A document of an image, if the store has it undamaged.
     pub(crate) fn document(&self, sum: &Sha256Sum) -> Option<Vec<u8>> {
         let path = self.path(sum);
         let size = fs::metadata(&path).ok()?.len();
@@ -99,7 +99,7 @@ impl Blobs {
         (Sha256Sum::of_bytes(&bytes) == *sum).then_some(bytes)
     }
 
-    /// Keeps a document.
+    /// Stores a document.
     pub(crate) fn put(&self, bytes: &[u8]) -> Result<Sha256Sum, Error> {
         let sum = Sha256Sum::of_bytes(bytes);
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +111,7 @@ impl Blobs {
         Ok(sum)
     }
 
-    /// Gives a verified part its name.
+    /// Renames a verified partial blob to its final name.
     pub(crate) fn keep(&self, part: &Path, sum: &Sha256Sum) -> Result<(), Error> {
         let path = self.path(sum);
         fs::rename(part, &path).map_err(Error::file("write", &path))

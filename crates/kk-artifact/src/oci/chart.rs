@@ -1,4 +1,4 @@
-//! Charts of helm in registries: an artifact whose layer is the packed chart (helm's documentation, "Use OCI-based registries").
+//! Helm charts in registries: an artifact whose layer is the packed chart (helm's documentation, "Use OCI-based registries").
 
 use kk_config::ImageName;
 
@@ -9,7 +9,7 @@ use super::registries::{RefusalKind, Source};
 /// The layer with the packed chart.
 const CONTENT: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
-/// A chart and where it is.
+/// A chart and its source.
 pub(crate) struct ChartBlob {
     name: ImageName,
     source: Source,
@@ -17,7 +17,7 @@ pub(crate) struct ChartBlob {
 }
 
 impl Fetch<'_> {
-    /// The first place that has a chart. Errors say why there is none, and which versions there are instead.
+    /// The first source that has a chart. Errors state why no source has it, and which versions exist instead.
     pub(crate) async fn find_chart(&self, name: &ImageName) -> Result<ChartBlob, String> {
         let mut reasons = Vec::new();
         for source in self.registries.sources(name).map_err(|error| error.to_string())? {
@@ -36,7 +36,7 @@ impl Fetch<'_> {
         Err(reasons.join("; "))
     }
 
-    /// Fetches the packed chart, if it is not here.
+    /// Fetches the packed chart, unless it is in the store.
     pub(crate) async fn fetch_chart(&self, chart: &ChartBlob) -> Result<(), String> {
         if self.blobs.has(&chart.blob.sum, chart.blob.size) {
             return Ok(());
@@ -57,7 +57,7 @@ fn packed_chart(manifest: &[u8]) -> Result<Blob, String> {
 
 const NO_CHART: &str = "it is not a chart";
 
-/// The versions that a registry has, in words. It may not tell them: then nothing.
+/// The versions that a registry has, as text. Empty if the registry does not list them.
 async fn versions(source: &Source) -> String {
     let tags = source.client.list_tags(&source.reference, &source.auth, None, None).await;
     let tags = tags.map(|answer| answer.tags).unwrap_or_default();

@@ -10,10 +10,10 @@ const INDEX: [&str; 2] =
     ["application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"];
 const MANIFEST: [&str; 2] =
     ["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
-/// What is asked for.
+/// The accepted media types of a request.
 pub(crate) const ACCEPTED: [&str; 4] = [INDEX[0], INDEX[1], MANIFEST[0], MANIFEST[1]];
 
-/// Largest document of an image that is read into memory: registries take no larger manifest (distribution-spec, "Pushing
+/// Largest document of an image that is read into memory: registries accept no larger manifest (distribution-spec, "Pushing
 /// Manifests").
 pub(crate) const LARGEST: u64 = 4 << 20;
 
@@ -24,15 +24,15 @@ pub(crate) struct Blob {
     pub(crate) size: u64,
 }
 
-/// An image whose documents are here.
+/// An image whose documents are in the store.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     pub(crate) name: ImageName,
     pub(crate) media_type: String,
-    /// Its index, or its manifest where it has no index.
+    /// Its index, or its manifest if it has no index.
     pub(crate) root: Blob,
     pub(crate) platforms: Vec<Platform>,
-    /// Content that belongs to no platform and is kept because the index has it.
+    /// Content that belongs to no platform. It is kept because the index contains it.
     pub(crate) more: Vec<Blob>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Root {
     Manifest(Box<ImageManifest>),
 }
 
-/// Reads what a registry gave, or says why that cannot be used.
+/// Parses a registry's answer, or returns why it cannot be used.
 pub(crate) fn root(bytes: &[u8]) -> Result<(Root, String), String> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let is_index = value["manifests"].is_array();
@@ -77,7 +77,7 @@ pub(crate) fn manifest(bytes: &[u8]) -> Result<ImageManifest, String> {
     }
 }
 
-/// What a manifest names.
+/// The content that a manifest names.
 pub(crate) fn content(manifest: &ImageManifest) -> Result<Vec<Blob>, String> {
     std::iter::once(manifest.config()).chain(manifest.layers()).map(blob).collect()
 }
@@ -110,7 +110,7 @@ fn known(arch: &OciArch) -> Option<Arch> {
     }
 }
 
-/// An index with these of its entries only. All else stays as it was, so the same index always gives the same bytes.
+/// An index with only these entries. Everything else stays unchanged, so the same index always results in the same bytes.
 pub(crate) fn reduced(bytes: &[u8], keep: &[&Descriptor]) -> Result<Vec<u8>, String> {
     let mut value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if let Some(entries) = value["manifests"].as_array_mut() {

@@ -1,4 +1,4 @@
-//! Fetches images: first all documents, so that it is known what there is to fetch, then the content.
+//! Fetches images: first all documents, so that the missing content is known, then the content.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -16,31 +16,31 @@ use super::registries::{Access, FIRST_WAIT, Refusal, RefusalKind, Source, retry,
 use super::{Blobs, Registries};
 use crate::{Error, Sha256Sum};
 
-/// Questions at once; they are small.
+/// Concurrent requests; they are small.
 const PARALLEL_QUESTIONS: usize = 8;
-/// Blobs at once.
+/// Concurrent blobs.
 const PARALLEL: usize = 4;
 const STEP: usize = 512 * 1024;
 
-/// What fetching works with.
+/// The resources for fetching.
 pub(crate) struct Fetch<'a> {
     pub(crate) registries: &'a Registries,
     pub(crate) blobs: &'a Blobs,
-    /// Gets the number of bytes that came.
+    /// Receives the number of bytes that were fetched.
     pub(crate) came: &'a (dyn Fn(u64) + Sync),
-    /// Gets what is tried again, in words.
+    /// Receives messages about retries.
     pub(crate) note: &'a (dyn Fn(String) + Sync),
-    /// Held by who fetches a configuration: several images may have the same one.
+    /// Held while a configuration is fetched: several images may have the same configuration.
     pub(crate) configuration: tokio::sync::Mutex<()>,
 }
 
-/// An image and where its content is.
+/// An image and the source of its content.
 pub(crate) struct Found {
     pub(crate) image: Image,
     source: Source,
 }
 
-/// Fetches the documents of all images, and says everything that is wrong at once.
+/// Fetches the documents of all images, and returns all errors at once.
 pub(crate) async fn resolve(
     fetch: &Fetch<'_>,
     images: &BTreeSet<ImageName>,
@@ -56,14 +56,14 @@ pub(crate) async fn resolve(
     if errors.is_empty() { Ok(found.into_iter().filter_map(Result::ok).collect()) } else { Err(errors) }
 }
 
-/// Content that is not here yet, each blob once.
+/// Content that is not in the store, each blob once.
 pub(crate) fn missing<'a>(blobs: &Blobs, found: &'a [Found]) -> Vec<(&'a Found, &'a Blob)> {
     let mut seen = BTreeSet::new();
     let all = found.iter().flat_map(|found| found.image.blobs().map(move |blob| (found, blob)));
     all.filter(|(_, blob)| seen.insert(&blob.sum) && !blobs.has(&blob.sum, blob.size)).collect()
 }
 
-/// Fetches all content that is not here.
+/// Fetches all content that is not in the store.
 pub(crate) async fn fetch_blobs(fetch: &Fetch<'_>, found: &[Found]) -> Result<(), Error> {
     let first = Mutex::new(None);
     futures::stream::iter(missing(fetch.blobs, found))
@@ -113,8 +113,8 @@ impl Fetch<'_> {
         Ok(Found { image, source })
     }
 
-    /// The platforms of an index that hosts need, and the index of these. One that is named by its digest stays as it is, with
-    /// all that it names.
+    /// The platforms of an index that hosts need, and an index of only these. If the image is named by its digest, its index
+    /// stays unchanged, with everything that it names.
     async fn index(
         &self,
         name: &ImageName,
@@ -155,7 +155,7 @@ impl Fetch<'_> {
         Ok((platforms, more, bytes))
     }
 
-    /// The first place that has the image, and what it gives for the name.
+    /// The first source that has the image, and its document for the name.
     async fn find(&self, name: &ImageName) -> Result<(Source, Vec<u8>), Error> {
         let mut reasons = Vec::new();
         for source in self.registries.sources(name)? {
@@ -215,7 +215,7 @@ impl Fetch<'_> {
         retry(&Access::pull(source), &note, pull).await
     }
 
-    /// Fetches a blob: resumed, tried again, verified. Patience starts again whenever more of it has come.
+    /// Fetches a blob: resumed, retried, verified. The retries are counted from the start again after each progress.
     pub(super) async fn blob(&self, name: &ImageName, source: &Source, blob: &Blob) -> Result<(), Error> {
         let part = self.blobs.part(&blob.sum);
         let (mut failed, mut largest) = (0, 0);
@@ -234,7 +234,7 @@ impl Fetch<'_> {
         }
     }
 
-    /// One transfer into the part. The inner error is that of the registry.
+    /// One transfer into the partial blob. The inner error is the registry's.
     async fn attempt(&self, source: &Source, blob: &Blob, first: bool) -> Result<Result<(), Refusal>, Error> {
         let part = self.blobs.part(&blob.sum);
         let wrong = |error| Error::file("write", &part)(error);
@@ -274,7 +274,7 @@ impl Fetch<'_> {
                     break;
                 }
             }
-            // What came before a cut is worth keeping.
+            // The bytes before an interruption are kept for the next attempt.
             file.flush().await.map_err(wrong)?;
             file.get_ref().sync_all().await.map_err(wrong)?;
             if size < blob.size {
@@ -299,7 +299,7 @@ impl Fetch<'_> {
     }
 }
 
-/// Whether an image is there for every architecture.
+/// Checks that an image has every architecture.
 fn complete(name: &ImageName, arches: &BTreeSet<Arch>, there: &BTreeSet<Arch>) -> Result<(), Error> {
     let missing: Vec<_> = arches.difference(there).map(|arch| arch.as_str()).collect();
     if missing.is_empty() {
@@ -312,7 +312,7 @@ fn transient(reason: &str) -> Refusal {
     Refusal { reason: reason.to_owned(), kind: RefusalKind::Transient }
 }
 
-/// A SHA-256 on its way.
+/// Computes a SHA-256 incrementally.
 #[derive(Default)]
 struct Hasher(sha2::Sha256);
 
@@ -327,7 +327,7 @@ impl Hasher {
     }
 }
 
-/// Sum and size of what is here of a blob.
+/// Checksum and size of a partial blob.
 async fn read_part(path: &std::path::Path) -> std::io::Result<(Hasher, u64)> {
     let (mut sum, mut size) = (Hasher::default(), 0);
     let mut file = match File::open(path).await {
@@ -346,7 +346,7 @@ async fn read_part(path: &std::path::Path) -> std::io::Result<(Hasher, u64)> {
     }
 }
 
-/// The part, to append to; from its first byte when `size` is 0.
+/// Opens the partial blob to append to it; `size` 0 truncates it.
 async fn open(path: &std::path::Path, size: u64) -> std::io::Result<BufWriter<File>> {
     let mut options = OpenOptions::new();
     let options = options.create(true);

@@ -1,4 +1,4 @@
-//! Projects of a Harbor: it takes images only into those that there are.
+//! Projects of a Harbor: it accepts images only into existing projects.
 //!
 //! Its API: goharbor/harbor, `api/v2.0/swagger.yaml`.
 
@@ -11,10 +11,10 @@ use super::push::PushImage;
 use super::registries::Registries;
 use crate::{Error, client};
 
-/// Makes the projects that the names of these images need and the Harbor lacks, private ones; gives their names.
+/// Creates the projects that these images need and the Harbor lacks, as private projects; returns their names.
 ///
 /// # Errors
-/// All that cannot be made.
+/// All projects that cannot be created.
 pub(super) async fn make_projects(
     registries: &Registries,
     images: &[PushImage],
@@ -37,7 +37,7 @@ pub(super) async fn make_projects(
     if errors.is_empty() { Ok(made) } else { Err(errors) }
 }
 
-/// Whether the project had to be made.
+/// Creates the project if it is missing; returns whether it did.
 async fn ensure(registries: &Registries, host: &str, project: &str) -> Result<bool, String> {
     let access = registries.web(host)?;
     let url = format!("{}/api/v2.0/projects", access.base);
@@ -56,7 +56,7 @@ async fn ensure(registries: &Registries, host: &str, project: &str) -> Result<bo
     let make = access.client.post(url).header(header::CONTENT_TYPE, "application/json").body(text);
     match with_login(make).send().await.map_err(|error| client::reason(&error))?.status() {
         StatusCode::CREATED => Ok(true),
-        // Somebody else was faster.
+        // Another client was faster.
         StatusCode::CONFLICT => Ok(false),
         status => Err(refused(status)),
     }

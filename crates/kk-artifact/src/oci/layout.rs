@@ -1,4 +1,4 @@
-//! An OCI image layout on this machine: the images that it names, and all documents of each.
+//! A local OCI image layout: the images that it names, and all documents of each image.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::blobs::Blobs;
 use super::document::{self, Blob, Root};
 use crate::Error;
 
-/// Under this one containerd and its like keep the full name of an image.
+/// containerd and similar tools store the full name of an image under this key.
 const FULL_NAME: &str = "io.containerd.image.name";
 
 /// An image of a layout.
@@ -18,25 +18,25 @@ const FULL_NAME: &str = "io.containerd.image.name";
 pub struct LayoutImage {
     /// Its full name.
     pub name: ImageName,
-    /// `sha256:…` of its index, or of its manifest where it has no index.
+    /// `sha256:…` of its index, or of its manifest if it has no index.
     pub digest: String,
 }
 
-/// A directory with `index.json` and `blobs/sha256/`, or a part of a store that is laid out so.
+/// A directory with `index.json` and `blobs/sha256/`, or the part of a store that has this layout.
 #[derive(Debug, Clone)]
 pub struct Layout {
     dir: PathBuf,
     blobs: Blobs,
 }
 
-/// A document as it is pushed: its bytes, and with them its digest, stay as they are.
+/// A document to push: its bytes, and so its digest, stay unchanged.
 pub(super) struct Document {
     pub(super) digest: String,
     pub(super) media_type: String,
     pub(super) bytes: Vec<u8>,
 }
 
-/// All of an image.
+/// All documents and blobs of an image.
 pub(super) struct Tree {
     /// Manifests that its index names.
     pub(super) children: Vec<Document>,
@@ -63,7 +63,7 @@ impl Layout {
         if images.is_empty() { Err(unusable("index.json names no image".to_owned())) } else { Ok(images) }
     }
 
-    /// Reads all documents of an image, and looks whether its content is here.
+    /// Reads all documents of an image, and checks that its content is present.
     pub(super) fn tree(&self, image: &LayoutImage) -> Result<Tree, Error> {
         let wrong = |reason: String| Error::Layout {
             path: self.dir.clone(),
@@ -101,7 +101,7 @@ impl Layout {
         bytes.ok_or_else(|| format!("{digest} is missing or damaged"))
     }
 
-    /// Where the content of a blob is.
+    /// The path of a blob.
     pub(super) fn path(&self, blob: &Blob) -> PathBuf {
         self.blobs.path(&blob.sum)
     }
@@ -118,7 +118,7 @@ fn image(entry: &Descriptor) -> Result<LayoutImage, String> {
     Ok(LayoutImage { name, digest: entry.digest().to_string() })
 }
 
-/// Text of a stranger for a terminal.
+/// Makes text from other machines safe for a terminal.
 fn shown(text: &str) -> String {
     text.replace(char::is_control, "?")
 }

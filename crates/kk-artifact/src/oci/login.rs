@@ -1,4 +1,4 @@
-//! Credentials that `docker login` has left on this machine.
+//! Credentials that `docker login` has stored on this machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ struct File {
 
 #[derive(Deserialize)]
 struct Entry {
-    /// `user:password` in Base64. Empty where a credential helper keeps it.
+    /// `user:password` in Base64. Empty if a credential helper stores it.
     #[serde(default)]
     auth: String,
 }
 
-/// Those of `$DOCKER_CONFIG/config.json`, else of `~/.docker/config.json`. A file that is not there, or that cannot be read,
-/// holds none: most registries need none, and one that does says so.
+/// The credentials in `$DOCKER_CONFIG/config.json`, or in `~/.docker/config.json` if the variable is not set. A missing or
+/// unreadable file counts as empty: most registries need no credentials, and the others report that they do.
 pub(super) fn logins() -> Logins {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let dir = set("DOCKER_CONFIG").or_else(|| Some(set("HOME")?.join(".docker")));

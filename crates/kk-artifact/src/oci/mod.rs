@@ -1,7 +1,6 @@
-//! Container images on the control machine: fetched from registries, kept by digest, pushed into registries.
+//! Container images on the control machine: fetched from registries, stored by digest, pushed into registries.
 //!
-//! The protocol of registries is that of `oci-client`, the documents are those of `oci-spec`. [`Blobs`] owns the
-//! directory of the content.
+//! `oci-client` implements the protocol of registries, `oci-spec` the documents. [`Blobs`] owns the directory of the content.
 
 mod blobs;
 mod chart;

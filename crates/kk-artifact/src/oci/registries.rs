@@ -1,4 +1,4 @@
-//! [`Registries`]: how the registry of an image is reached, and what its answers mean.
+//! [`Registries`]: connects to the registry of an image and classifies its answers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use oci_client::{Client, Reference, RegistryOperation};
 use super::login::{self, Logins};
 use crate::{Error, client};
 
-/// Registries by the settings of a file.
+/// Registries with the settings of a file.
 pub(crate) struct Registries {
     settings: Registry,
     logins: Logins,
@@ -24,7 +24,7 @@ pub(crate) struct Registries {
 
 pub(super) const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// One place where an image may be.
+/// A source from which an image may be fetched.
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) client: Client,
@@ -34,7 +34,7 @@ pub(super) struct Source {
     pub(super) host: String,
 }
 
-/// How the pages beside a registry are asked.
+/// The client for the web API of a registry's server.
 pub(super) struct Web {
     pub(super) client: reqwest::Client,
     /// Scheme, name and port.
@@ -42,7 +42,7 @@ pub(super) struct Web {
     pub(super) login: Option<(String, Secret)>,
 }
 
-/// What a failed request means.
+/// The meaning of a failed request.
 pub(super) struct Refusal {
     pub(super) reason: String,
     pub(super) kind: RefusalKind,
@@ -52,38 +52,38 @@ pub(super) struct Refusal {
 pub(super) enum RefusalKind {
     /// May pass.
     Transient,
-    /// The registry wants to be left alone for a while (429).
+    /// The registry limits requests and asks to wait (429).
     Busy,
-    /// The registry does not have it.
+    /// The registry does not have the requested content.
     NotFound,
-    /// Stays as it is.
+    /// A retry does not help.
     Lasting,
 }
 
 impl Registries {
     pub(crate) fn new(settings: Registry) -> Self {
-        // The client of a registry takes the provider of the process; there is only one here.
+        // The registry client uses the process-wide TLS provider; kk has only one.
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
-            // An error says that there is one already.
+            // An error means that a provider is installed already.
             let _ = rustls::crypto::ring::default_provider().install_default();
         });
         let read_timeout = Some(client::READ_TIMEOUT);
         Self { settings, logins: login::logins(), read_timeout, clients: Mutex::default() }
     }
 
-    /// The same for pushing. The client's limit for answers begins with a request, however long its body takes: who pushes
-    /// has limits of its own.
+    /// The same for pushing. The client's limit for answers starts with the request, however long its body takes, so pushes set
+    /// their own limits.
     pub(super) fn for_push(settings: Registry) -> Self {
         Self { read_timeout: None, ..Self::new(settings) }
     }
 
-    /// Where an image is pushed to.
+    /// The target of a pushed image.
     pub(super) fn target(&self, image: &ImageName) -> Result<Source, Error> {
         self.source(&image.registry, false, reference(image))
     }
 
-    /// The places of an image: mirrors in the order of the file, then the registry of its name.
+    /// The sources of an image: mirrors in the order of the file, then the registry of its name.
     pub(super) fn sources(&self, image: &ImageName) -> Result<Vec<Source>, Error> {
         let mirrors = self.settings.remote_mirrors.get(&image.registry);
         let mut mirrors = mirrors.map(|mirror| mirror.endpoint.clone()).unwrap_or_default();
@@ -108,12 +108,12 @@ impl Registries {
         Ok(sources)
     }
 
-    /// Whether the file says that its registry is a Harbor.
+    /// Whether the file declares its registry to be a Harbor.
     pub(super) fn is_harbor(&self) -> bool {
         self.settings.is_harbor()
     }
 
-    /// How the pages beside a registry are asked. Errors: a certificate that cannot be used.
+    /// The client for the web API of a registry's server. Errors: a certificate that cannot be used.
     pub(super) fn web(&self, host: &str) -> Result<Web, String> {
         let auth = self.settings.auths.get(host).cloned().unwrap_or_default();
         let certificates = certificates(&auth)?;
@@ -160,8 +160,7 @@ impl Registries {
         let insecure = self.is_insecure(host, &auth);
         let config = ClientConfig {
             protocol: if http { ClientProtocol::Http } else { ClientProtocol::Https },
-            // Without any certificate there is no verifier, and none is needed for plain HTTP: content is verified by
-            // its digest.
+            // Without any certificate there is no verifier. Plain HTTP needs none: content is verified by its digest.
             accept_invalid_certificates: insecure || http && certificates.is_empty(),
             tls_certs_only: certificates
                 .into_iter()
@@ -169,7 +168,7 @@ impl Registries {
                 .collect(),
             connect_timeout: Some(client::CONNECT_TIMEOUT),
             read_timeout: self.read_timeout,
-            // A request for a blob instead of one for each piece of it.
+            // One request per blob instead of one per piece of it.
             use_monolithic_push: true,
             user_agent: client::USER_AGENT,
             ..ClientConfig::default()
@@ -180,11 +179,10 @@ impl Registries {
     }
 }
 
-/// Asks a registry, by its `host[:port]`, for the tags of an image that nobody has: whether it answers, and takes the certificate
-/// and the login of these settings. What may pass is tried for half a minute.
+/// Checks that a registry, given by its `host[:port]`, answers and accepts the certificate and the login of these settings. It
+/// requests the tags of an image that does not exist. Transient errors are retried for half a minute.
 ///
-/// # Errors
-/// It does not.
+/// # Errors The check fails.
 pub async fn ask_registry(settings: &Registry, host: &str) -> Result<(), Error> {
     let (registry, path, tag) = (host.to_owned(), "kk/verify".to_owned(), Some("none".to_owned()));
     let image = ImageName { registry, path, tag, digest: None };
@@ -214,7 +212,7 @@ fn reference(image: &ImageName) -> Reference {
     }
 }
 
-/// Who may vouch for a registry: the roots of this machine, and its own CA.
+/// The certificates that are trusted for a registry: the roots of this machine, and its own CA.
 fn certificates(auth: &kk_config::RegistryAuth) -> Result<Vec<Vec<u8>>, String> {
     let mut certificates = client::native_roots();
     if let Some(dir) = &auth.certs_path {
@@ -223,7 +221,7 @@ fn certificates(auth: &kk_config::RegistryAuth) -> Result<Vec<Vec<u8>>, String> 
     Ok(certificates)
 }
 
-/// Docker's convention for such a directory: `*.crt` is the CA, `*.cert` and `*.key` are the client's.
+/// Docker's convention for such a directory: `*.crt` is the CA, `*.cert` and `*.key` belong to the client.
 fn own_ca(dir: &Path) -> Result<Vec<Vec<u8>>, String> {
     let mut found = Vec::new();
     let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", dir.display());
@@ -243,13 +241,13 @@ fn own_ca(dir: &Path) -> Result<Vec<Vec<u8>>, String> {
     Ok(found)
 }
 
-/// As what a registry is asked.
+/// The kind of access for which a registry is asked.
 pub(super) struct Access<'a> {
     pub(super) source: &'a Source,
     pub(super) operation: RegistryOperation,
 }
 
-/// Makes a request until it succeeds or no further try is worth it; `note` is told of each wait.
+/// Repeats a request until it succeeds or a retry cannot help; `note` receives a message for each wait.
 pub(super) async fn retry<T>(
     access: &Access<'_>,
     note: &(dyn Fn(String) + Sync),
@@ -273,8 +271,8 @@ impl<'a> Access<'a> {
         Self { source, operation: RegistryOperation::Pull }
     }
 
-    /// What an error of the client means. It says 401 also when the service that gives tokens has failed: so that one is asked,
-    /// and only a registry that refuses a token just given is believed.
+    /// Classifies an error of the client. The client also reports 401 if the token service failed. So the token service is asked,
+    /// and a 401 is final only if the registry refuses a token that was just issued.
     pub(super) async fn judge(&self, error: &OciDistributionError, first: bool) -> Refusal {
         let refusal = judge(error);
         if status(error) != Some(401) {
@@ -292,7 +290,7 @@ impl<'a> Access<'a> {
     }
 }
 
-/// The status of an answer that was an error.
+/// The status of an error response.
 fn status(error: &OciDistributionError) -> Option<u16> {
     use OciDistributionError as E;
     match error {
@@ -328,7 +326,7 @@ fn judge(error: &OciDistributionError) -> Refusal {
         E::ServerError { code, message, .. } => {
             (of_status(*code), format!("it answers {code}{}", said(message)))
         }
-        // No status comes with it: a wrong password looks like a service that has failed.
+        // The client provides no status: a wrong password cannot be distinguished from a failed service.
         E::AuthenticationFailure(_) => (
             RefusalKind::Transient,
             "it gives no token: the user name or the password is wrong, or its service has failed".to_owned(),
@@ -350,7 +348,7 @@ fn judge(error: &OciDistributionError) -> Refusal {
     Refusal { reason, kind }
 }
 
-/// What a registry says about its refusal, where it says it as the distribution-spec asks for.
+/// The registry's reason for its refusal, if it has the format of the distribution-spec.
 fn said(message: &str) -> String {
     let envelope = serde_json::from_str::<OciEnvelope>(message);
     envelope.map_or_else(|_| String::new(), |envelope| format!(": {}", words(&envelope)))
@@ -361,8 +359,8 @@ fn words(envelope: &OciEnvelope) -> String {
     words.join("; ").replace(char::is_control, "?")
 }
 
-/// How long to wait before a try, and how often: what may pass is tried for half a minute, a registry that wants to be left
-/// alone for some minutes.
+/// The wait before the next attempt, or `None` after the last: transient errors are retried for half a minute, a registry that
+/// limits requests for some minutes.
 pub(super) fn wait(kind: RefusalKind, failed: u32, first: Duration) -> Option<Duration> {
     let (tries, longest) = match kind {
         RefusalKind::Transient => (5, 15),

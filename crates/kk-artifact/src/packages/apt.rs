@@ -1,5 +1,5 @@
-//! [`Apt`]: `apt-get` of this machine for another distribution. Directory, sources and the list of installed packages are its
-//! own, so nothing of this machine is changed, and what is installed here does not matter.
+//! [`Apt`]: runs this machine's `apt-get` for another distribution. Directory, sources and the list of installed packages are
+//! separate, so this machine is not changed, and its installed packages have no influence.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::program::{failed, last_line, run};
 use crate::{Error, Sha256Sum};
 
-/// What to do where there is no apt.
+/// The hint for a machine without apt.
 const MISSING: &str = "packages of Debian and its relatives are collected by apt: make the bundle on a machine with apt and dpkg, \
                        or remove operatingSystems from the manifest";
 
@@ -50,7 +50,8 @@ impl<'a> Apt<'a> {
         Ok(apt)
     }
 
-    /// Those of the Manifest, else those from which this machine gets the same distribution, for the other release.
+    /// The sources of the Manifest. Without these, the sources from which this machine gets the same distribution, with the
+    /// requested release.
     async fn sources(&self) -> Result<Vec<String>, Error> {
         let system = self.system;
         let Some(release) = system.code_name().filter(|_| system.sources.is_empty()) else {
@@ -71,7 +72,7 @@ impl<'a> Apt<'a> {
         Ok(sources)
     }
 
-    /// Writes its files, with settings of this machine.
+    /// Writes its files, with the transfer settings of this machine.
     fn prepare(&self, sources: &[String], keyring: &str, settings: &str) -> io::Result<()> {
         let OperatingSystem { arch, .. } = self.system;
         for directory in ["lists/partial", "cache/archives/partial", "parts", "debs"] {
@@ -97,7 +98,7 @@ impl<'a> Apt<'a> {
         fs::write(self.dir.join("apt.conf"), configuration)
     }
 
-    /// Packages with these names and all that they depend on, as if nothing were installed.
+    /// The packages with these names and all their dependencies, as if nothing were installed.
     pub(super) async fn resolve(&self, names: impl IntoIterator<Item = &String>) -> Result<Vec<Deb>, Error> {
         let words = ["install", "--simulate"].into_iter().chain(names.into_iter().map(String::as_str));
         let chosen = chosen(&self.get(words).await?);
@@ -114,7 +115,7 @@ impl<'a> Apt<'a> {
         Ok(debs)
     }
 
-    /// Fetches packages; gives the file of each. Apt has compared them with the lists.
+    /// Fetches packages; returns the file of each. apt has compared them with the lists.
     pub(super) async fn download(&self, debs: &[Deb]) -> Result<Vec<PathBuf>, Error> {
         let directory = self.dir.join("debs");
         let words: Vec<String> =
@@ -158,7 +159,8 @@ fn quiet<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Vec<std::ffi::O
     ["-q", "-y"].map(Into::into).into_iter().chain(words).collect()
 }
 
-/// Sources for a release of a distribution, made of the lists that a machine has of it: `URI SUITE COMPONENT ORIGIN`, one a line.
+/// Sources for a release of a distribution, derived from the lists that a machine has of it: `URI SUITE COMPONENT ORIGIN`, one
+/// per line.
 fn of_this_machine(lists: &str, id: &str, release: &str) -> Vec<String> {
     let mut sources = Vec::new();
     for line in lists.lines() {
@@ -176,7 +178,8 @@ fn of_this_machine(lists: &str, id: &str, release: &str) -> Vec<String> {
     sources
 }
 
-/// Proxies and certificates. Other settings of this machine are for its own packages: which more lists are fetched, for example.
+/// The settings for proxies and certificates. Other settings of this machine concern its own packages, such as additional lists
+/// to fetch.
 fn of_transfers(settings: &str) -> String {
     let lines = settings.lines().filter(|line| line.starts_with("Acquire::http"));
     lines.flat_map(|line| [line, "\n"]).collect()
@@ -186,7 +189,7 @@ fn exactly((name, version): &(String, String)) -> String {
     format!("{name}={version}")
 }
 
-/// Name and version of what a simulation would install: `Inst socat (1.7.4.4-2 Debian:12.12/oldstable [amd64])`.
+/// Name and version of the packages that a simulation would install: `Inst socat (1.7.4.4-2 Debian:12.12/oldstable [amd64])`.
 fn chosen(simulation: &str) -> Vec<(String, String)> {
     let line = |line: &str| {
         let (name, rest) = line.strip_prefix("Inst ")?.split_once(' ')?;
@@ -196,7 +199,7 @@ fn chosen(simulation: &str) -> Vec<(String, String)> {
     simulation.lines().filter_map(line).collect()
 }
 
-/// `'URI' FILE SIZE SHA256:DIGITS`, in an order of apt's own; FILE is `NAME_VERSION_ARCH.deb` with `%3a` for a colon.
+/// Parses `'URI' FILE SIZE SHA256:DIGITS`, in apt's own order; FILE is `NAME_VERSION_ARCH.deb` with `%3a` for a colon.
 fn parse_uri(line: &str) -> Option<Deb> {
     let mut words = line.strip_prefix('\'')?.split_whitespace().skip(1);
     let mut parts = words.next()?.split('_');
@@ -206,7 +209,7 @@ fn parse_uri(line: &str) -> Option<Deb> {
     Some(Deb { name, version, sum, size })
 }
 
-/// What apt calls an error, in one line.
+/// apt's error messages, in one line.
 fn reason(said: &str) -> String {
     let errors: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
     if errors.is_empty() { last_line(said).to_owned() } else { errors.join("; ") }

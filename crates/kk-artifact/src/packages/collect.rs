@@ -1,4 +1,4 @@
-//! Collects the packages of an operating system, in two steps: what is missing is known before the first byte comes.
+//! Collects the packages of an operating system in two steps: the missing packages are known before the first byte is fetched.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,25 +14,25 @@ use crate::hashing::Hashing;
 use crate::oci::Blobs;
 use crate::{Error, Sha256Sum};
 
-/// Packages that are fetched by one call: what a kill leaves to be fetched again is not more.
+/// Packages fetched by one call. After a kill, at most this many must be fetched again.
 pub(super) const AT_ONCE: usize = 16;
 
-/// The packages of an operating system, chosen by a package manager of this machine.
+/// The packages of an operating system, chosen by a package manager on this machine.
 pub(crate) trait Collection: Sync {
     /// The system.
     fn system(&self) -> &OperatingSystem;
 
-    /// Bytes that are not here.
+    /// Bytes to fetch.
     fn missing(&self) -> u64;
 
-    /// Fetches what is not here; `came` gets the bytes as they come.
+    /// Fetches missing packages; `came` receives the number of bytes as they arrive.
     fn fetch<'a>(&'a self, came: &'a (dyn Fn(u64) + Sync)) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// What was fetched, as a repository.
+    /// The fetched packages, as a repository.
     fn repository(&self) -> BoxFuture<'_, Result<Repository, Error>>;
 }
 
-/// Asks what the packages of each system are. Package managers work in `work` as long as the collections are there.
+/// Resolves the packages of each system. Package managers work in `work` as long as the collections exist.
 pub(crate) async fn collect<'a>(
     systems: &'a [OperatingSystem],
     work: &'a Work,
@@ -64,8 +64,8 @@ pub(super) fn sum(file: &Path) -> Result<Sha256Sum, Error> {
     Ok(hashing.finish().0)
 }
 
-/// The directory in which package managers work, for this process alone. It goes when this goes; what a kill leaves goes with the
-/// next one.
+/// The working directory of package managers, for this process only. Dropping it removes the directory. The next process removes
+/// a directory that a killed process left.
 pub(crate) struct Work {
     directory: PathBuf,
     store: PathBuf,
@@ -74,12 +74,12 @@ pub(crate) struct Work {
 impl Work {
     const NAME: &str = ".packages-";
 
-    /// Below the directory of a store, which nobody else writes into now.
+    /// Creates the directory below a store. No other process may write into the store now.
     pub(crate) fn new(store: &Path) -> Result<Self, Error> {
         let store = fs::canonicalize(store).map_err(Error::file("look at", store))?;
         let left = fs::read_dir(&store).into_iter().flatten().flatten();
         for entry in left.filter(|entry| entry.file_name().to_string_lossy().starts_with(Self::NAME)) {
-            // What a package manager of a killed run still writes is in the way of nobody.
+            // A package manager of a killed run that still writes there disturbs no one.
             let _ = fs::remove_dir_all(entry.path());
         }
         Ok(Self { directory: store.join(format!("{}{}", Self::NAME, std::process::id())), store })
@@ -89,7 +89,7 @@ impl Work {
         made(self.directory.join(name(system)))
     }
 
-    /// Where packages of a system stay.
+    /// The permanent directory for packages of a system.
     fn kept(&self, system: &OperatingSystem) -> Result<PathBuf, Error> {
         made(self.store.join("packages").join(name(system)))
     }

@@ -15,7 +15,7 @@ use crate::Error;
 use crate::oci::Blobs;
 use crate::store::blocking;
 
-/// What apt has chosen.
+/// The packages that apt has chosen.
 pub(super) struct Debs<'a> {
     system: &'a OperatingSystem,
     chosen: Vec<Deb>,
@@ -24,7 +24,7 @@ pub(super) struct Debs<'a> {
 }
 
 impl<'a> Debs<'a> {
-    /// Apt works in `work`, which must be empty.
+    /// apt works in `work`, which must be empty.
     pub(super) async fn choose(
         system: &'a OperatingSystem,
         work: &Path,
@@ -97,7 +97,7 @@ impl Collection for Debs<'_> {
     }
 }
 
-/// Gives the files that apt has fetched their names. `Some`: one that is wanted is not among them.
+/// Stores the files that apt has fetched under their checksums. `Some`: this wanted package is not among them.
 fn keep(blobs: &Blobs, wanted: &[Deb], files: &[PathBuf]) -> Result<Option<Deb>, Error> {
     for file in files {
         let sum = sum(file)?;

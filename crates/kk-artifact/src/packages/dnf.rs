@@ -1,6 +1,6 @@
-//! [`Dnf`]: `dnf` of this machine for another distribution, with `rpmkeys`, `rpm` and `createrepo_c`. Configuration, cache and the
-//! database of installed packages are its own, so nothing of this machine is changed, and what is installed here does
-//! not matter.
+//! [`Dnf`]: runs this machine's `dnf` for another distribution, with `rpmkeys`, `rpm` and `createrepo_c`. Configuration, cache
+//! and the database of installed packages are separate, so this machine is not changed, and its installed packages have no
+//! influence.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -14,17 +14,17 @@ use tokio::process::Command;
 use super::program::{failed, last_line, run};
 use crate::Error;
 
-/// What to do where a program is missing.
+/// The hint for a machine without one of these tools.
 const MISSING: &str = "packages of distributions with rpm are collected by dnf with its plugin download, rpm and createrepo_c: install \
                        them (Debian: dnf, dnf-plugins-core, rpm and createrepo-c), or remove operatingSystems from the manifest";
 
-/// What rpm knows about one file.
+/// The header of a package file, as rpm reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) name: String,
     /// `EPOCH:VERSION-RELEASE`, without an epoch of 0.
     pub(super) version: String,
-    /// Names by which others may ask for it.
+    /// Names by which other packages may require it.
     pub(super) provides: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Dnf<'a> {
 }
 
 impl<'a> Dnf<'a> {
-    /// Prepares the directory, which must be empty, and takes over the keys of the distribution.
+    /// Prepares the directory, which must be empty, and imports the keys of the distribution.
     pub(super) async fn new(dir: &Path, system: &'a OperatingSystem) -> Result<Self, Error> {
         let dnf = Self { dir: dir.to_owned(), system };
         let keyring = system.keyring();
@@ -63,18 +63,18 @@ impl<'a> Dnf<'a> {
              install_weak_deps=0\nbest=1\nretries=3\n"
         );
         for (number, source) in self.system.sources.iter().enumerate() {
-            // Signatures are verified below, of each file.
+            // Signatures are verified below, for each file.
             let _ = writeln!(text, "[source{number}]\nname=source{number}\nbaseurl={source}\ngpgcheck=0");
         }
         fs::write(self.dir.join("dnf.conf"), text)
     }
 
-    /// The names of the files of packages that bring these names, and of all that they depend on, as if nothing were installed.
+    /// The file names of packages that provide these names, and of all their dependencies, as if nothing were installed.
     pub(super) async fn resolve(
         &self,
         names: impl IntoIterator<Item = &String>,
     ) -> Result<Vec<String>, Error> {
-        // Without an architecture dnf takes a package of each that the machine could run.
+        // Without an architecture, dnf returns a package for each architecture that the machine can run.
         let words = ["download", "--resolve", "--alldeps", "--url", "--arch", self.arches()].into_iter();
         let urls = self.dnf(words.chain(names.into_iter().map(String::as_str))).await?;
         let mut files: Vec<String> = urls.lines().filter_map(file_of_url).collect();
@@ -90,7 +90,7 @@ impl<'a> Dnf<'a> {
         Ok(files)
     }
 
-    /// The sizes of these files. One that has another name than its package is not among them.
+    /// The sizes of these files. A file whose name differs from its package's is not included.
     pub(super) async fn sizes(&self, files: &[String]) -> Result<Vec<(String, u64)>, Error> {
         let format = "%{downloadsize} %{name}-%{version}-%{release}.%{arch}.rpm";
         let words = ["repoquery", "--queryformat", format].into_iter();
@@ -102,14 +102,14 @@ impl<'a> Dnf<'a> {
         Ok(said.lines().filter_map(size).collect())
     }
 
-    /// Fetches files into a directory. What is whole there is not fetched again: dnf knows its sum from the lists.
+    /// Fetches files into a directory. A complete file is not fetched again: dnf knows its checksum from the lists.
     pub(super) async fn download(&self, files: &[String], to: &Path) -> Result<(), Error> {
         let words = ["download", "--arch", self.arches(), "--destdir"].map(OsStr::new);
         let words = words.into_iter().chain([to.as_os_str()]);
         self.dnf(words.chain(files.iter().map(|file| OsStr::new(package(file))))).await.map(drop)
     }
 
-    /// Verifies the signatures of files by the keys of the distribution. One that has no right signature is removed.
+    /// Verifies the signatures of files by the keys of the distribution. A file without a valid signature is removed.
     pub(super) async fn verify(&self, files: &[PathBuf]) -> Result<(), Error> {
         for file in files {
             let words = ["--define", "_pkgverify_level all", "--checksig"].map(OsStr::new);
@@ -127,7 +127,7 @@ impl<'a> Dnf<'a> {
         Ok(())
     }
 
-    /// What rpm knows about these files, in their order.
+    /// rpm's headers of these files, in their order.
     pub(super) async fn headers(&self, files: &[PathBuf]) -> Result<Vec<Header>, Error> {
         let format = "%{NAME}\\t%|EPOCH?{%{EPOCH}:}:{}|%{VERSION}-%{RELEASE}\\t[%{PROVIDENAME} ]\\n";
         let words = ["--query", "--package", "--nosignature", "--queryformat", format].map(OsStr::new);
@@ -140,8 +140,8 @@ impl<'a> Dnf<'a> {
         Err(failed(self.system, "rpm cannot read a package".to_owned(), "run again"))
     }
 
-    /// Makes the lists of a repository with these files: path below its directory, and content. The same files make the same
-    /// lists.
+    /// Creates the lists of a repository with these files: path below its directory, and content. The same files result in the
+    /// same lists.
     pub(super) async fn lists(&self, files: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let directory = self.dir.join("repository");
         for file in files {
@@ -179,7 +179,7 @@ impl<'a> Dnf<'a> {
         run(command, self.system, MISSING, |said| (reason(said), hint(said).to_owned())).await
     }
 
-    /// Runs a program of rpm with a database of its own.
+    /// Runs a tool of rpm with a separate database.
     async fn keys<S: AsRef<OsStr>>(
         &self,
         program: &str,
@@ -191,7 +191,7 @@ impl<'a> Dnf<'a> {
         run(command, self.system, MISSING, explain).await
     }
 
-    /// The architectures of packages that fit the hosts.
+    /// The architectures of packages that run on the hosts.
     fn arches(&self) -> &'static str {
         match self.system.arch {
             Arch::Amd64 => "x86_64,noarch",
@@ -199,7 +199,7 @@ impl<'a> Dnf<'a> {
         }
     }
 
-    /// The path of a directory, as a line of the configuration can hold it.
+    /// The path of a directory, if a line of the configuration can contain it.
     fn path(&self, name: &str) -> io::Result<String> {
         let dir = self.dir.join(name);
         let text = dir.to_str().filter(|text| !text.contains(|c: char| c.is_whitespace() || c == '$'));
@@ -207,7 +207,7 @@ impl<'a> Dnf<'a> {
     }
 }
 
-/// As rpm calls it.
+/// rpm's name of the architecture.
 fn rpm_arch(arch: Arch) -> &'static str {
     match arch {
         Arch::Amd64 => "x86_64",
@@ -215,13 +215,13 @@ fn rpm_arch(arch: Arch) -> &'static str {
     }
 }
 
-/// The name of the file behind a URL; `None` for a line that is none.
+/// The file name in a URL; `None` for a line without one.
 fn file_of_url(line: &str) -> Option<String> {
     let (_, file) = line.trim().split_once("://")?.1.rsplit_once('/')?;
     file.strip_suffix(".rpm").map(|_| file.to_owned())
 }
 
-/// A file's package, as dnf takes it: `NAME-VERSION-RELEASE.ARCH`.
+/// The package of a file in dnf's form: `NAME-VERSION-RELEASE.ARCH`.
 fn package(file: &str) -> &str {
     file.strip_suffix(".rpm").unwrap_or(file)
 }
@@ -238,7 +238,7 @@ fn plain(said: &str) -> (String, String) {
     (last_line(said).to_owned(), "run again; if the problem remains, check repository.sources".to_owned())
 }
 
-/// What dnf calls an error, in one line.
+/// dnf's error messages, in one line.
 fn reason(said: &str) -> String {
     let errors: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("Error: ")).collect();
     if errors.is_empty() { last_line(said).to_owned() } else { errors.join("; ") }

@@ -7,14 +7,14 @@ use super::apt::Deb;
 /// The name of the list.
 pub(crate) const LIST: &str = "Packages";
 
-/// What the control fields of a package say.
+/// The control fields of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Control {
     pub(super) name: String,
     pub(super) version: String,
     /// `amd64`, `arm64` or `all`.
     arch: String,
-    /// All of its fields, as they stand in the package.
+    /// All of its fields, as written in the package.
     fields: String,
 }
 
@@ -32,7 +32,7 @@ impl Control {
         })
     }
 
-    /// The name of its file, as Debian makes it: without the epoch of the version.
+    /// The name of its file by Debian's rules: without the epoch of the version.
     pub(super) fn file_name(&self) -> String {
         let version = self.version.split_once(':').map_or(&*self.version, |(_, version)| version);
         format!("{}_{version}_{}.deb", self.name, self.arch)
@@ -45,7 +45,7 @@ pub(super) fn entry(control: &Control, deb: &Deb) -> String {
     format!("{fields}\nFilename: ./{}\nSize: {}\nSHA256: {}\n\n", control.file_name(), deb.size, deb.sum)
 }
 
-/// A package as a list names it.
+/// A package in a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Listed {
     pub(crate) name: String,
@@ -66,7 +66,7 @@ pub(crate) fn read(list: &str) -> Option<Vec<Listed>> {
     entries.map(listed).collect()
 }
 
-/// Fields of one line each. Lines that begin with a space go on with the field before.
+/// Fields of one line each. Lines that begin with a space continue the previous field.
 fn one_entry(text: &str) -> BTreeMap<&str, &str> {
     let fields = text.lines().filter(|line| !line.starts_with([' ', '\t']));
     fields.filter_map(|line| line.split_once(": ")).map(|(name, value)| (name, value.trim())).collect()

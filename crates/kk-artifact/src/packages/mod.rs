@@ -1,8 +1,8 @@
-//! Packages of operating systems: collected from where a distribution publishes them, with all that they depend on, and listed
-//! as a repository. `apt` or `dnf` of this machine does that for any release, in a directory of its own.
+//! Packages of operating systems: collected from a distribution's servers, with all dependencies, and listed as a repository.
+//! `apt` or `dnf` on this machine does this for any release, in a separate directory.
 //!
-//! A `.deb` is kept by its SHA-256 beside the content of images. An `.rpm` is kept below `packages/`, because its list
-//! may have another kind of sum.
+//! A `.deb` is stored by its SHA-256 next to the content of images. An `.rpm` is stored below `packages/`, because its list may
+//! use another kind of checksum.
 
 mod apt;
 mod collect;
@@ -31,14 +31,14 @@ pub(crate) struct Repository {
 /// A package that was collected.
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// As its distribution writes it.
+    /// In the spelling of its distribution.
     pub(crate) version: String,
-    /// Other names by which it was asked for.
+    /// Other names by which it was requested.
     pub(crate) provides: Vec<String>,
     /// The name of its file.
     pub(crate) file: String,
     pub(crate) size: u64,
     pub(crate) sum: Sha256Sum,
-    /// Where it is now.
+    /// Its current path.
     pub(crate) path: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Runs the programs of this machine that collect packages.
+//! Runs the tools on this machine that collect packages.
 
 use std::process::Stdio;
 
@@ -7,13 +7,13 @@ use tokio::process::Command;
 
 use crate::Error;
 
-/// What went wrong with the packages of a system, and what to do.
+/// An error about the packages of a system, with its hint.
 pub(super) fn failed(system: &OperatingSystem, reason: String, hint: impl Into<String>) -> Error {
     Error::Packages { system: system.to_string(), reason, hint: hint.into() }
 }
 
-/// What the program prints. `missing` says what to do where there is no such program; `explain` makes reason and hint of what
-/// it says about an error.
+/// Runs a tool and returns its output. `missing` is the hint if the tool is not installed; `explain` derives reason and hint from
+/// the tool's error output.
 pub(super) async fn run(
     mut command: Command,
     system: &OperatingSystem,
@@ -33,7 +33,7 @@ pub(super) async fn run(
     Err(failed(system, format!("{program}: {}", reason.replace(char::is_control, " ")), hint))
 }
 
-/// The last line with something in it.
+/// The last line that is not empty.
 pub(super) fn last_line(said: &str) -> &str {
     said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing")
 }

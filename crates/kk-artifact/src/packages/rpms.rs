@@ -16,11 +16,11 @@ use crate::store::blocking;
 /// The list that names all others.
 pub(crate) const LIST: &str = "repodata/repomd.xml";
 
-/// What dnf has chosen.
+/// The packages that dnf has chosen.
 pub(super) struct Rpms<'a> {
     dnf: Dnf<'a>,
     system: &'a OperatingSystem,
-    /// Where the files stay.
+    /// The permanent directory of the files.
     kept: PathBuf,
     /// Their names, sorted.
     files: Vec<String>,
@@ -28,7 +28,7 @@ pub(super) struct Rpms<'a> {
 }
 
 impl<'a> Rpms<'a> {
-    /// Dnf works in `work`, which must be empty; packages stay in `kept`.
+    /// dnf works in `work`, which must be empty; packages stay in `kept`.
     pub(super) async fn choose(system: &'a OperatingSystem, work: &Path, kept: &Path) -> Result<Self, Error> {
         let dnf = Dnf::new(work, system).await?;
         let files = dnf.resolve(&system.packages).await?;
@@ -36,7 +36,7 @@ impl<'a> Rpms<'a> {
         Ok(Self { dnf, system, kept: kept.to_owned(), files, sizes })
     }
 
-    /// Bytes of a file that are not here.
+    /// Bytes of a file that must be fetched.
     fn missing_of(&self, file: &String) -> u64 {
         let here = fs::metadata(self.kept.join(file)).map_or(0, |data| data.len());
         self.sizes.get(file).map_or(0, |size| size.saturating_sub(here))
@@ -56,7 +56,7 @@ impl<'a> Rpms<'a> {
         self.files.iter().map(|file| self.kept.join(file)).collect()
     }
 
-    /// Removes what is not wanted any more.
+    /// Removes files that are no longer wanted.
     fn forget_others(&self) -> std::io::Result<()> {
         for entry in fs::read_dir(&self.kept)? {
             let entry = entry?;
@@ -103,7 +103,7 @@ impl Collection for Rpms<'_> {
     }
 }
 
-/// The names by which a package was asked for, but its own.
+/// The names by which a package was requested, except its own.
 fn asked_for(header: &Header, names: &BTreeSet<String>) -> Vec<String> {
     let provides: BTreeSet<&String> = header.provides.iter().collect();
     provides.into_iter().filter(|name| names.contains(*name) && **name != header.name).cloned().collect()

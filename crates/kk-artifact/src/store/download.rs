@@ -1,4 +1,4 @@
-//! [`Download`]: one file over HTTP into a part file: resumed, tried again, verified.
+//! [`Download`]: downloads one file over HTTP into a partial file: resumed, retried, verified.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,23 +20,23 @@ const STEP: usize = 512 * 1024;
 pub(super) struct Download<'a, R> {
     pub(super) client: &'a Client,
     pub(super) address: &'a Address,
-    /// Where the bytes go; is whole and verified after [`Download::run`].
+    /// The target of the bytes; complete and verified after [`Download::run`].
     pub(super) part: &'a Path,
-    /// Remembers which version of the file the part is of (`ETag` or `Last-Modified`).
+    /// Stores the version of the file that the partial file belongs to (`ETag` or `Last-Modified`).
     pub(super) tag: &'a Path,
     pub(super) sum: &'a Sha256Sum,
     pub(super) retry: Retry,
     pub(super) report: &'a R,
 }
 
-/// What a part file holds.
+/// The content of a partial file.
 struct Part {
     hasher: Sha256,
     size: u64,
 }
 
 impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
-    /// A wrong sum gets one more try from the first byte, because the part may be of an earlier, different file.
+    /// After a wrong checksum, retries once from the first byte, because the partial file may be of an earlier, different file.
     pub(super) async fn run(&self) -> Result<(), Error> {
         if self.transfer().await?.is_ok() {
             return Ok(());
@@ -50,7 +50,7 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         })
     }
 
-    /// One transfer to its end. The inner error is the sum of a wrong file, which is removed.
+    /// One complete transfer. The inner error is the checksum of a wrong file, which is removed.
     async fn transfer(&self) -> Result<Result<(), Sha256Sum>, Error> {
         let actual = self.to_its_end().await?;
         self.remove(self.tag).await?;
@@ -61,14 +61,14 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         Ok(Err(actual))
     }
 
-    /// Tries until the body ends; gives the sum of the whole file.
+    /// Retries until the body is complete; returns the checksum of the whole file.
     async fn to_its_end(&self) -> Result<Sha256Sum, Error> {
         let mut tries = Tries::new(self.retry);
         let mut largest = 0;
         loop {
             let part = self.read_part().await?;
             if part.size > largest {
-                // It gets forward, so patience starts again.
+                // There is progress, so the count of attempts starts again.
                 largest = part.size;
                 tries = Tries::new(self.retry);
             }
@@ -86,8 +86,7 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         let mut request = self.client.get(self.address.url());
         if part.size > 0 {
             request = request.header(RANGE, format!("bytes={}-", part.size));
-            // Without a tag, or with one that a power cut left, the sum alone finds out that the parts do not belong
-            // together.
+            // Without a tag, or with a tag damaged by a power cut, only the checksum shows that the parts do not belong together.
             if let Some(tag) = fs::read(self.tag).await.ok().and_then(|tag| HeaderValue::try_from(tag).ok()) {
                 request = request.header(IF_RANGE, tag);
             }
@@ -111,7 +110,7 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         }
     }
 
-    /// Appends the body to the part. `total` is the size of the file, if the server says it.
+    /// Appends the body to the partial file. `total` is the size of the file, if the server reports it.
     async fn receive(
         &self,
         response: Response,
@@ -138,15 +137,15 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
                 (self.report)(ProgressState::Advanced { done: reported });
             }
         };
-        // What came before a cut is worth keeping.
+        // The bytes before an interruption are kept for the next attempt.
         file.flush().await.map_err(|e| self.unwritable(e))?;
         if let Some(failure) = cut {
             return Err(failure);
         }
         file.get_ref().sync_all().await.map_err(|e| self.unwritable(e))?;
         (self.report)(ProgressState::Advanced { done: part.size });
-        // The sum is that of the bytes that came, which is worth nothing if they are not what is on the disk: the
-        // last write of a cancelled run may arrive after its lock is gone.
+        // The checksum covers the bytes received. It proves nothing if the disk contains other bytes: the last write of a
+        // cancelled run may arrive after its lock was released.
         if file.get_ref().metadata().await.map_err(|e| self.unwritable(e))?.len() != part.size {
             return Err(self.discard("another process changed the partial file").await);
         }
@@ -156,7 +155,7 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         Ok(Sha256Sum::of(part.hasher))
     }
 
-    /// Removes the part, so that the next try begins at the first byte.
+    /// Removes the partial file, so that the next attempt begins at the first byte.
     async fn discard(&self, reason: &str) -> Failure {
         match self.remove(self.part).await {
             Ok(()) => transient(reason),
@@ -164,7 +163,7 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
         }
     }
 
-    /// The part, ready for appending; a new one remembers the version that the server sends.
+    /// Opens the partial file for appending; for a new one, stores the version that the server reports.
     async fn open(&self, part: &Part, headers: &HeaderMap) -> Result<File, Error> {
         let new = part.size == 0;
         if new {
@@ -211,7 +210,7 @@ impl<R: Fn(ProgressState) + Sync> Download<'_, R> {
     }
 }
 
-/// Counts the tries of one request and waits between them.
+/// Counts the attempts of one request and waits between them.
 pub(super) struct Tries {
     retry: Retry,
     failed: u32,
@@ -222,7 +221,7 @@ impl Tries {
         Self { retry, failed: 0 }
     }
 
-    /// Waits before the next try, or gives the error that ends it.
+    /// Waits before the next attempt, or returns the final error.
     pub(super) async fn after(
         &mut self,
         failure: Failure,
@@ -245,7 +244,7 @@ impl Tries {
     }
 }
 
-/// Between a half and all of `wait`, so that many clients do not come back at once.
+/// Between half of `wait` and all of it, so that many clients do not retry at the same time.
 fn jittered(wait: Duration) -> Duration {
     use std::hash::{BuildHasher as _, RandomState};
     // A new `RandomState` has a new random key: enough randomness for this, without a crate for it.
@@ -253,7 +252,7 @@ fn jittered(wait: Duration) -> Duration {
     wait / 2 + wait / 2 * u32::try_from(random).expect("below 1000") / 1000
 }
 
-/// What `If-Range` may name: a strong `ETag`, else the time of the last change.
+/// The value for `If-Range`: a strong `ETag`, otherwise the time of the last change.
 fn version_tag(headers: &HeaderMap) -> Option<&str> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     text(ETAG).filter(|tag| !tag.starts_with("W/")).or_else(|| text(LAST_MODIFIED))

@@ -1,4 +1,4 @@
-//! [`Entry`]: the place of one artifact in the store.
+//! [`Entry`]: the directory of one artifact in the store.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -41,13 +41,13 @@ impl Entry {
         self.dir.join(format!(".{}{suffix}", self.artifact.address.file_name()))
     }
 
-    /// What is here, without network; see [`Store::cached`](super::Store::cached).
+    /// The binaries that are available without network; see [`Store::cached`](super::Store::cached).
     pub(super) async fn cached(&self) -> Result<Option<Vec<LocalFile>>, Error> {
         let entry = self.clone();
         if let Some(programs) = blocking(move || entry.recorded()).await {
             return Ok(Some(programs));
         }
-        // The sum of a version that no catalogue knows is known from the time when it was fetched.
+        // The checksum of a version that no catalogue knows was recorded when it was fetched.
         let sum = match &self.artifact.checksum {
             Checksum::Known(sum) => Some(sum.clone()),
             Checksum::Published(_) => Record::read(&self.hidden(".json")).and_then(|record| record.sum()),
@@ -61,7 +61,7 @@ impl Entry {
         }
     }
 
-    /// The published file, the sum that it had when it was verified, and its size.
+    /// The published file, its checksum at verification, and its size.
     pub(super) fn described(&self) -> Result<(PathBuf, Sha256Sum, u64), Error> {
         let path = self.published();
         let size = fs::metadata(&path).map_err(Error::file("look at", &path))?.len();
@@ -89,7 +89,8 @@ impl Entry {
                 published::sum(client, address, self.artifact.address.file_name(), retry, report).await?
             }
         };
-        // Another process may have been faster, or a file put there by hand has the sum that is known only now.
+        // Another process may have been faster, or a file that was copied there by hand may match a checksum that is known only
+        // now.
         if let Some(programs) = self.settle(&lock, &sum).await? {
             report(ProgressState::Found);
             return Ok(programs);
@@ -110,7 +111,7 @@ impl Entry {
         Ok(programs)
     }
 
-    /// The programs, if nothing changed since they were verified. Needs no lock: files are only ever replaced whole.
+    /// The binaries, if nothing changed since they were verified. Needs no lock, because files are only ever replaced as a whole.
     fn recorded(&self) -> Option<Vec<LocalFile>> {
         let record = Record::read(&self.hidden(".json"))?;
         if let Checksum::Known(sum) = &self.artifact.checksum
@@ -121,7 +122,7 @@ impl Entry {
         record.programs(&self.dir, &self.published(), &self.artifact.content)
     }
 
-    /// The programs, if the published file is here and right, whatever happened to them.
+    /// The binaries, if the published file is present and right, even if the binaries are missing or damaged.
     async fn settle(&self, lock: &Arc<Lock>, sum: &Sha256Sum) -> Result<Option<Vec<LocalFile>>, Error> {
         let published = self.published();
         let actual = blocking(move || hash(&published)).await?;
@@ -131,8 +132,8 @@ impl Entry {
         self.install(lock, sum.clone(), None).await.map(Some)
     }
 
-    /// Puts a verified download in its place, takes the programs out of it and records them. The lock goes along,
-    /// because the work goes on when the caller is cancelled.
+    /// Moves a verified download to its path, extracts the binaries and records them. The lock is passed along, because the work
+    /// continues if the caller is cancelled.
     async fn install(
         &self,
         lock: &Arc<Lock>,
@@ -170,7 +171,7 @@ impl Entry {
     }
 }
 
-/// `None` when there is no such file.
+/// `None` if there is no such file.
 fn hash(path: &Path) -> Result<Option<Sha256Sum>, Error> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -182,7 +183,7 @@ fn hash(path: &Path) -> Result<Option<Sha256Sum>, Error> {
     Ok(Some(hashing.finish().0))
 }
 
-/// Runs what waits for the disk or uses much processor time beside the async threads.
+/// Runs work that waits for the disk or needs much processor time outside of the async threads.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

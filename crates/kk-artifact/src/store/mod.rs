@@ -8,8 +8,8 @@
 //!                                     .<file>.lock         held by the process that works on it
 //! ```
 //!
-//! A file that somebody put there by hand is taken when its sum is right. Files appear under their names only when
-//! they are whole and verified.
+//! A file that was copied there by hand is used if its checksum is right. Files appear under their names only when they are
+//! complete and verified.
 
 mod download;
 mod entry;
@@ -35,96 +35,96 @@ use entry::Entry;
 
 pub(crate) use entry::blocking;
 
-/// Where a store is and how it downloads.
+/// The settings of a store and its downloads.
 #[derive(Debug, Clone)]
 pub struct StoreSettings {
-    /// The directory; made when the first file comes.
+    /// The directory; created when the first file is stored.
     pub dir: PathBuf,
-    /// PEM file with certificates that are trusted besides those of the machine.
+    /// PEM file with certificates that are trusted in addition to the machine's.
     pub ca_file: Option<PathBuf>,
-    /// Nothing is downloaded: what is not here is an error.
+    /// Nothing is downloaded: a missing file is an error.
     pub offline: bool,
-    /// Downloads at once.
+    /// Maximum number of concurrent downloads.
     pub parallel: NonZeroUsize,
-    /// What is done about errors that may pass.
+    /// The retries after transient errors.
     pub retry: Retry,
 }
 
 impl StoreSettings {
-    /// Four downloads at once, the machine's certificates, the default [`Retry`].
+    /// Four concurrent downloads, the machine's certificates, the default [`Retry`].
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         let parallel = NonZeroUsize::new(4).expect("4 is not 0");
         Self { dir: dir.into(), ca_file: None, offline: false, parallel, retry: Retry::default() }
     }
 }
 
-/// Exponential back-off with jitter for errors that may pass.
+/// Exponential back-off with jitter for transient errors.
 #[derive(Debug, Clone, Copy)]
 pub struct Retry {
-    /// Tries in a row that bring nothing new, the first included.
+    /// Consecutive attempts without progress, including the first.
     pub tries: u32,
-    /// Wait after the first; doubled each time, and each wait is shortened by up to a half at random.
+    /// Wait after the first attempt; doubled each time, and each wait is shortened by up to a half at random.
     pub wait: Duration,
 }
 
 impl Default for Retry {
-    /// 5 tries, 1 s (so up to 15 s in all).
+    /// 5 attempts, 1 s (so up to 15 s in total).
     fn default() -> Self {
         Self { tries: 5, wait: Duration::from_secs(1) }
     }
 }
 
-/// A verified program on the control machine.
+/// A verified binary on the control machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalFile {
-    /// Name of the program, such as `containerd-shim-runc-v2`.
+    /// Name of the binary, such as `containerd-shim-runc-v2`.
     pub name: String,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// 64 lower-case hexadecimal digits.
     pub sha256: String,
     /// Bytes.
     pub size: u64,
-    /// Permission bits; the same for what is installed from it.
+    /// Permission bits, also for the installed binary.
     pub mode: u32,
 }
 
-/// News of one download.
+/// A progress report of one download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the first three are those of the artifact")]
 pub struct Progress {
     pub component: Component,
     pub version: String,
     pub arch: Arch,
-    /// What happened.
+    /// The state of the download.
     pub state: ProgressState,
 }
 
-/// What happened to a download.
+/// The state of a download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgressState {
-    /// It was there; nothing was downloaded.
+    /// The file was present; nothing was downloaded.
     Found,
-    /// Bytes begin to come.
+    /// The transfer begins.
     Started {
-        /// Bytes that were already there from an earlier try.
+        /// Bytes that were present from an earlier attempt.
         done: u64,
-        /// Size of the file, if the server says it.
+        /// Size of the file, if the server reports it.
         total: Option<u64>,
     },
-    /// More bytes came.
+    /// More bytes were received.
     Advanced {
-        /// Bytes in all.
+        /// Total bytes.
         done: u64,
     },
-    /// It failed in a way that may pass and is tried again.
+    /// It failed with a transient error and is retried.
     Retrying {
         /// Why.
         reason: String,
         /// When.
         wait: Duration,
     },
-    /// It is verified, unpacked and in its place.
+    /// It is verified, unpacked and stored.
     Finished,
 }
 
@@ -137,22 +137,22 @@ pub struct Store {
 }
 
 impl Store {
-    /// Fails when the CA file cannot be used; the directory is not looked at.
+    /// Fails if the CA file cannot be used; the directory is not accessed.
     pub fn new(settings: StoreSettings) -> Result<Self, Error> {
         let client = client::build(settings.ca_file.as_deref())?;
         let slots = Semaphore::new(settings.parallel.get());
         Ok(Self { settings, client, slots })
     }
 
-    /// The programs of an artifact, if they can be had without network: verified by an earlier fetch and unchanged
-    /// since, or made again from an archive whose sum is right.
+    /// The binaries of an artifact, if they are available without network: verified by an earlier fetch and unchanged since, or
+    /// extracted again from an archive whose checksum is right.
     pub async fn cached(&self, artifact: &Artifact) -> Option<Vec<LocalFile>> {
         self.entry(artifact).cached().await.ok().flatten()
     }
 
-    /// The programs of an artifact; downloads what is missing.
+    /// The binaries of an artifact; downloads missing files.
     ///
-    /// When `cancel` fires, or when the future is dropped, what has come so far stays for the next time.
+    /// If `cancel` fires, or if the future is dropped, the partial download is kept for the next time.
     pub async fn fetch(
         &self,
         artifact: &Artifact,
@@ -161,7 +161,7 @@ impl Store {
     ) -> Result<Vec<LocalFile>, Error> {
         let report = |state| {
             let Artifact { component, version, arch, .. } = artifact;
-            // Nobody listens any more: no reason to stop.
+            // A receiver that is gone is no reason to stop.
             let _ = progress.send(Progress {
                 component: *component,
                 version: version.to_string(),
@@ -179,8 +179,8 @@ impl Store {
         cancel.run_until_cancelled(work).await.unwrap_or(Err(Error::Cancelled))
     }
 
-    /// Asks the servers for everything that is not here, so that whatever is missing is known before the first
-    /// change on a host. Gives the bytes that will be downloaded (as far as the servers say), or all that is wrong.
+    /// Asks the servers for every missing file, so that all missing files are known before the first change on a host. Returns
+    /// the bytes to download (as far as the servers report them), or all errors.
     pub async fn check_reachable(&self, artifacts: &[Artifact]) -> Result<u64, Vec<Error>> {
         if !self.settings.offline {
             return reach::check(self, artifacts).await;
@@ -194,12 +194,12 @@ impl Store {
         if errors.is_empty() { Ok(0) } else { Err(errors) }
     }
 
-    /// Where the content of images with this digest (`sha256:…`) is, when it is here.
+    /// The path of the image content with this digest (`sha256:…`), if it is in the store.
     pub fn blob(&self, digest: &str) -> PathBuf {
         self.settings.dir.join("oci/blobs/sha256").join(digest.strip_prefix("sha256:").unwrap_or(digest))
     }
 
-    /// The content of images, from which they can be pushed.
+    /// The content of images, as a layout to push from.
     pub fn images(&self) -> Layout {
         Layout::open(&self.settings.dir.join("oci"))
     }
@@ -209,7 +209,7 @@ impl Store {
         &self.settings.dir
     }
 
-    /// The published file of an artifact that was fetched, with its sum and size.
+    /// The published file of a fetched artifact, with its checksum and size.
     pub(crate) fn published(&self, artifact: &Artifact) -> Result<(PathBuf, Sha256Sum, u64), Error> {
         self.entry(artifact).described()
     }

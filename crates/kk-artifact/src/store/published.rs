@@ -1,4 +1,4 @@
-//! The sum that is published beside a program.
+//! Reads the checksum that upstream publishes next to a binary.
 
 use futures::StreamExt as _;
 use reqwest::{Client, Response};
@@ -8,10 +8,10 @@ use super::{ProgressState, Retry};
 use crate::client::{self, Failure};
 use crate::{Address, Error, Sha256Sum};
 
-/// Bytes. The list of a whole release fits; what a server sends by mistake may have no end.
+/// In bytes. The list of a whole release fits; a wrong answer of a server may be endless.
 const LONGEST: usize = 64 * 1024;
 
-/// Reads the sum of `file` from `address`.
+/// Reads the checksum of `file` from `address`.
 pub(super) async fn sum(
     client: &Client,
     address: &Address,
@@ -34,7 +34,7 @@ pub(super) async fn sum(
     text.and_then(|text| listed(text, file)).ok_or_else(|| Error::NotASum { address: address.clone() })
 }
 
-/// The body, but not much more of it than [`LONGEST`].
+/// The body, up to slightly more than [`LONGEST`].
 async fn read(response: Response, address: &Address) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
     let mut body = response.bytes_stream();
@@ -47,8 +47,8 @@ async fn read(response: Response, address: &Address) -> Result<Vec<u8>, Failure>
     Ok(text)
 }
 
-/// The sum of `file` in the digits alone, in what `sha256sum` writes (`digits  name`, `digits *name`), or in a list of
-/// such lines. A single line is of the file that it stands beside, whatever name it gives.
+/// The checksum of `file` in a text: only digits, output of `sha256sum` (`digits  name`, `digits *name`), or a list of such
+/// lines. A single line always counts for `file`, whatever name it contains.
 fn listed(text: &str, file: &str) -> Option<Sha256Sum> {
     let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let line = match lines[..] {
@@ -58,7 +58,7 @@ fn listed(text: &str, file: &str) -> Option<Sha256Sum> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The name of the file that a line of `sha256sum` is about, without its directory.
+/// The name of the file in a line of `sha256sum`, without its directory.
 fn name(line: &str) -> Option<&str> {
     line.split_whitespace().nth(1)?.trim_start_matches('*').rsplit('/').next()
 }

@@ -1,4 +1,4 @@
-//! Asks whether everything that is missing can be downloaded.
+//! Checks whether all missing files can be downloaded.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use super::{Retry, Store};
 use crate::client::{self, Failure};
 use crate::{Address, Artifact, Checksum, Error};
 
-/// Questions at once; they are small.
+/// Concurrent requests; they are small.
 const PARALLEL: usize = 16;
-/// A server that is down should be told soon, not after all tries of a download.
+/// A server that is down is reported soon, not after all attempts of a download.
 pub(super) const TRIES: u32 = 2;
 
 pub(super) async fn check(store: &Store, artifacts: &[Artifact]) -> Result<u64, Vec<Error>> {
@@ -43,7 +43,7 @@ pub(super) async fn check(store: &Store, artifacts: &[Artifact]) -> Result<u64, 
 }
 
 pub(super) enum Problem {
-    /// Of the whole server, so that it is told once.
+    /// Concerns the whole server, so it is reported once.
     Host {
         host: String,
         reason: String,
@@ -52,7 +52,7 @@ pub(super) enum Problem {
 }
 
 impl Problem {
-    /// What it is for this address.
+    /// The error for this address.
     pub(super) fn of(self, address: &Address) -> Error {
         match self {
             Self::Host { reason, .. } => Error::Transfer { address: address.clone(), reason },
@@ -61,7 +61,7 @@ impl Problem {
     }
 }
 
-/// Bytes to download for this artifact; 0 also where the server does not say.
+/// Bytes to download for this artifact; also 0 if the server does not report the size.
 async fn ask(store: &Store, artifact: &Artifact) -> Result<u64, Problem> {
     if store.cached(artifact).await.is_some() {
         return Ok(0);
@@ -77,7 +77,7 @@ async fn ask(store: &Store, artifact: &Artifact) -> Result<u64, Problem> {
     Ok(length.and_then(|length| length.to_str().ok()?.parse().ok()).unwrap_or(0))
 }
 
-/// Answer to `HEAD`, or to `GET` of the first byte where the server does not allow `HEAD`.
+/// The answer to `HEAD`, or to `GET` of the first byte if the server does not allow `HEAD`.
 pub(super) async fn head(store: &Store, address: &Address) -> Result<Response, Problem> {
     let mut tries =
         Tries::new(Retry { tries: store.settings.retry.tries.min(TRIES), ..store.settings.retry });

@@ -1,4 +1,4 @@
-//! [`Record`]: what was verified in an entry of the store, so that it need not be hashed on each run.
+//! [`Record`]: the verified state of an entry in the store, so that it need not be hashed on each run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::artifact::Content;
 use crate::stamp::Stamp;
 use crate::{Error, Sha256Sum};
 
-/// Written after verification, beside the file.
+/// Written after verification, next to the file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Of the file as published.
+    /// The checksum of the published file.
     sha256: String,
     stamp: Stamp,
     programs: Vec<Program>,
@@ -29,12 +29,12 @@ struct Program {
 }
 
 impl Record {
-    /// `None` when there is none, or none that can be read.
+    /// `None` if there is no record, or if it cannot be parsed.
     pub(super) fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
-    /// Describes what is on the disk now; `programs` were just verified.
+    /// Describes the current files; `programs` were just verified.
     pub(super) fn new(
         dir: &Path,
         published: &Path,
@@ -58,7 +58,7 @@ impl Record {
         Ok(Self { sha256: sum.to_string(), stamp: stamp(published)?, programs })
     }
 
-    /// Whole or not at all.
+    /// Writes the record completely or not at all.
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let part = path.with_extension("json.part");
         let text = serde_json::to_vec_pretty(self).expect("numbers and text only");
@@ -66,12 +66,12 @@ impl Record {
         fs::rename(&part, path).map_err(Error::file("write", path))
     }
 
-    /// The sum that the published file had.
+    /// The checksum of the published file.
     pub(super) fn sum(&self) -> Option<Sha256Sum> {
         self.sha256.parse().ok()
     }
 
-    /// The programs, if neither they nor the published file changed since, and if they are all that is wanted now.
+    /// The binaries, if neither they nor the published file changed since, and if they include all wanted binaries.
     pub(super) fn programs(self, dir: &Path, published: &Path, wanted: &Content) -> Option<Vec<LocalFile>> {
         let unchanged = self.stamp.is_still_that_of(published)
             && self.programs.iter().all(|program| program.stamp.is_still_that_of(&dir.join(&program.path)));

@@ -1,4 +1,4 @@
-//! Takes programs out of a verified archive.
+//! Extracts binaries from a verified archive.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
@@ -13,13 +13,13 @@ use crate::artifact::Content;
 use crate::hashing::Hashing;
 use crate::{Error, Sha256Sum};
 
-/// Everything in a store is a program.
+/// Every file in a store is a binary.
 pub(super) const PROGRAM_MODE: u32 = 0o755;
 
-/// Writes the wanted members of a `.tar.gz` into a directory, each as a whole.
+/// Writes the wanted members of a `.tar.gz` into a directory, each completely or not at all.
 ///
-/// No path of the archive is ever used as one on the disk: a member is named by the catalogue, or by a name that is
-/// no path.
+/// No path of the archive is ever used as a path on the disk: a file is named by the catalogue, or by a member's name without
+/// directories.
 pub(super) fn unpack(archive: &Path, wanted: &Content, dir: &Path) -> Result<Vec<LocalFile>, Error> {
     let wrong = |reason: String| Error::Unpack { archive: archive.to_owned(), reason };
     fs::create_dir_all(dir).map_err(Error::file("make", dir))?;
@@ -43,7 +43,7 @@ pub(super) fn unpack(archive: &Path, wanted: &Content, dir: &Path) -> Result<Vec
     }
 }
 
-/// Under which name a member is wanted, if it is.
+/// The name under which a member is wanted, if it is wanted.
 fn program_name<R: Read>(member: &tar::Entry<'_, R>, wanted: &Content) -> io::Result<Option<String>> {
     let path = member.path()?;
     let path = path.strip_prefix(".").unwrap_or(&path);
@@ -64,7 +64,7 @@ fn program_name<R: Read>(member: &tar::Entry<'_, R>, wanted: &Content) -> io::Re
     })
 }
 
-/// Whole or not at all. Errors come with the path that they are about.
+/// Writes a file completely or not at all. Errors contain the path that they concern.
 fn write(member: impl Read, dir: &Path, name: String) -> Result<LocalFile, (PathBuf, io::Error)> {
     let path = dir.join(&name);
     let part = dir.join(format!(".{name}.part"));
@@ -77,7 +77,7 @@ fn write(member: impl Read, dir: &Path, name: String) -> Result<LocalFile, (Path
             Ok(LocalFile { name, path, sha256: sha256.to_string(), size, mode: PROGRAM_MODE })
         }
         Err(error) => {
-            // The error is reported; a part that cannot be removed either is overwritten next time.
+            // The error is reported; a partial file that cannot be removed either is overwritten next time.
             let _ = fs::remove_file(&part);
             Err((path, error))
         }

@@ -1,4 +1,4 @@
-//! Files of servers that no catalogue knows: charts and files with objects.
+//! Files of servers that are not in the catalogue: charts and manifests.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::oci::Fetch;
 use crate::{Address, Error, Sha256Sum};
 
 impl Store {
-    /// The bytes that a server has at an address, as far as it says; what cannot be fetched is an error.
+    /// The size of a server's file, as far as the server reports it. An unavailable file is an error.
     pub(crate) async fn size(&self, address: &Address) -> Result<u64, Error> {
         self.online(address)?;
         let response = reach::head(self, address).await.map_err(|problem| problem.of(address))?;
@@ -24,7 +24,7 @@ impl Store {
         Ok(length.and_then(|length| length.to_str().ok()?.parse().ok()).unwrap_or(0))
     }
 
-    /// Reads a file of at most so many bytes; `note` gets what is tried again, in words.
+    /// Reads a file up to a maximum size; `note` receives messages about retries.
     pub(crate) async fn read(
         &self,
         address: &Address,
@@ -32,7 +32,7 @@ impl Store {
         note: &(dyn Fn(String) + Sync),
     ) -> Result<Vec<u8>, Error> {
         self.online(address)?;
-        // A server that is down should be told soon.
+        // A server that is down is reported soon.
         let soon = Retry { tries: self.settings.retry.tries.min(reach::TRIES), ..self.settings.retry };
         let (mut tries, mut of_the_host) = (Tries::new(self.settings.retry), Tries::new(soon));
         loop {
@@ -59,7 +59,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Fetches a file with a known sum into the blobs: resumed, tried again, verified.
+    /// Downloads a file with a known checksum into the blobs: resumed, retried, verified.
     pub(crate) async fn download(
         &self,
         address: &Address,

@@ -1,4 +1,4 @@
-//! Bundles with charts and manifests: of a helm repository, an OCI registry, a server and this machine.
+//! Bundles with charts and manifests from a helm repository, an OCI registry, a server and the local machine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::{Catalogue, Obtained, obtain};
 const APP: &str = "/charts/files/app-1.2.0.tgz";
 const CRDS: &str = "/files/crds.yaml";
 
-/// The directory of a chart.
+/// Creates the directory of a chart.
 fn chart_directory(dir: &Path, name: &str, version: &str) {
     fs::create_dir_all(dir.join("templates")).unwrap();
     let text = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
@@ -25,7 +25,7 @@ fn chart_directory(dir: &Path, name: &str, version: &str) {
     fs::write(dir.join("templates/map.yaml"), "kind: ConfigMap\n").unwrap();
 }
 
-/// A packed chart with a file of so many bytes.
+/// A packed chart with a file of `more` bytes.
 fn packed(name: &str, version: &str, more: usize) -> Vec<u8> {
     let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none()));
     let document = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
@@ -38,7 +38,7 @@ fn packed(name: &str, version: &str, more: usize) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-/// Serves what the tests want.
+/// Serves the content that the tests need.
 fn serve(site: &Site) -> Vec<u8> {
     let (app, web) = (packed("app", "1.2.0", 200_000), packed("web", "2.0.0+1", 10));
     let index = format!(
@@ -60,7 +60,7 @@ fn serve(site: &Site) -> Vec<u8> {
     app
 }
 
-/// Serves a packed chart as an OCI registry does.
+/// Serves a packed chart like an OCI registry.
 fn push(site: &Site, name: &str, tag: &str, packed: &[u8]) {
     let digest = |bytes: &[u8]| format!("sha256:{}", kk_util::sha256(bytes));
     let content = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
@@ -94,7 +94,7 @@ async fn a_chart_that_several_places_have_is_one_file() {
     assert!(verify(&site.file("a.tar.zst")).is_ok());
 }
 
-/// A Manifest with these charts and manifests, in the words of its file.
+/// A Manifest with these charts and manifests, given as text of its file.
 fn manifest(site: &Site, words: &str) -> Manifest {
     let text = format!(
         "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Manifest\nspec:\n  arches: [amd64]\n{words}"
@@ -261,7 +261,7 @@ async fn a_download_that_is_cut_goes_on_and_a_wrong_sum_is_refused() {
     assert!(said.contains("manifest http") && said.contains("has the wrong SHA-256"), "{said}");
     assert!(!site.file("b.tar.zst").exists());
 
-    // The repository gives another chart under this name.
+    // The repository serves another chart under this name.
     let wrong = packed("app", "9.9.9", 1);
     let index = "entries: {app: [{version: 1.2.0, urls: [files/app-1.2.0.tgz]}]}\n";
     site.server.put("/charts/index.yaml", index.as_bytes());
@@ -288,7 +288,7 @@ async fn a_bundle_whose_charts_are_others_is_refused() {
     expect_refused(&site, &CASES, "cannot be").await;
 }
 
-/// A program that does not know charts reads formats up to 2, and says so.
+/// A version of kk without support for charts reads formats up to 2, and refuses others with a clear message.
 #[tokio::test]
 async fn only_a_bundle_with_charts_or_manifests_has_the_new_format() {
     let site = Site::new().await;
@@ -370,7 +370,7 @@ async fn a_directory_gives_the_same_bytes_wherever_and_whenever_it_is_packed() {
     assert!(said.contains("templates/link is neither a file nor a directory"), "{said}");
 }
 
-/// As a create does it that has no bundle.
+/// The same path as a create without a bundle.
 #[tokio::test]
 async fn content_is_obtained_once_and_what_cannot_be_had_is_told() {
     let site = Site::new().await;

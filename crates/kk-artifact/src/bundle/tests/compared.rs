@@ -1,4 +1,4 @@
-//! Bundles whose files are those of the index, and whose index says something else about images than their documents.
+//! Bundles whose files match the index, but whose index contradicts the images' documents.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use super::exports::Site;
 use super::{File, bundle};
 use crate::Catalogue;
 
-/// What is changed in a bundle, and why it is refused then.
+/// The change of a bundle, and the expected reason for the refusal.
 pub(super) type Case = (&'static str, fn(&mut Parts));
 
-/// Each of these changes of the bundle `a.tar.zst` of a site is refused by a look at it, and, unless the reason begins with
-/// `by_index`, by an import as well, to which an index is known that makes sense.
+/// Each of these changes of the bundle `a.tar.zst` of a site must be refused when the bundle is inspected. Unless the reason
+/// begins with `by_index`, it must also be refused by an import for which a consistent index is given.
 pub(super) async fn expect_refused(site: &Site, cases: &[Case], by_index: &str) {
     let path = site.file("b.tar.zst");
     for (number, (reason, change)) in cases.iter().enumerate() {
@@ -50,7 +50,7 @@ impl Parts {
         Self { index: index.unwrap(), files }
     }
 
-    /// Puts it together again, with sums that fit.
+    /// Reassembles the bundle, with matching checksums.
     pub(super) fn write(&mut self, path: &Path) {
         for (file, (name, bytes)) in self.index.files.iter_mut().zip(&self.files) {
             (file.path, file.size, file.sha256) = (name.clone(), bytes.len() as u64, kk_util::sha256(bytes));
@@ -68,7 +68,7 @@ impl Parts {
         what(&mut self.index.images[0]);
     }
 
-    /// Edits the document with this digest, and gives it the name that it then has.
+    /// Edits the document with this digest, and returns its new digest after it is stored under it.
     fn edit(&mut self, digest: &str, what: impl FnOnce(&mut Value)) -> String {
         let path = format!("blobs/{}", digest.replace(':', "/"));
         let (name, bytes) = self.files.iter_mut().find(|(name, _)| *name == path).unwrap();
@@ -86,7 +86,7 @@ impl Parts {
         *bytes = value.to_string().into_bytes();
     }
 
-    /// Edits the index of the image, and lets all that names it name it again.
+    /// Edits the index of the image, and updates all references to it.
     fn edit_index(&mut self, what: impl FnOnce(&mut Value)) {
         let digest = self.index.images[0].digest.clone();
         let digest = self.edit(&digest, what);
@@ -145,7 +145,7 @@ async fn an_index_that_the_documents_contradict_is_refused() {
         if reason.starts_with("index.json") {
             continue;
         }
-        // A create does not read a bundle twice: the import compares, too, also when all of it is there.
+        // A create does not read a bundle twice, so the import compares, too, even if all content is present.
         let store = site.store(&format!("store-{number}"), true);
         let catalogue = Catalogue::builtin().with_bundle(&path, &parts.index).unwrap();
         for _ in 0..2 {

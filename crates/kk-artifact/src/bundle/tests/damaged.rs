@@ -1,4 +1,4 @@
-//! Bundles that are damaged, or that somebody made to do harm: each is refused by its reason, and nothing is written.
+//! Bundles that are damaged, or crafted by an attacker: each is refused with its reason, and nothing is written.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::{Catalogue, Store, StoreSettings};
 
 const LAYOUT: (&str, &[u8]) = ("oci-layout", b"{\"imageLayoutVersion\":\"1.0.0\"}");
 
-/// A path of content and the content.
+/// The path of a blob and its content.
 fn blob() -> (String, Vec<u8>) {
     let content: Vec<u8> =
         (0..50_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
@@ -101,13 +101,13 @@ async fn a_blob_that_is_damaged_on_the_disk_is_taken_anew() {
     let changed = || fs::metadata(&place).map(|data| (data.ctime(), data.ctime_nsec())).unwrap();
     let (before, mut damaged) = (changed(), content.clone());
     damaged[1000] ^= 1;
-    // The clock of a file system has ticks; within one nobody can tell two writes.
+    // The clock of a file system has ticks: two writes within one tick cannot be distinguished.
     while changed() == before {
         fs::write(&place, &damaged).unwrap();
     }
     assert_eq!((again().await, again().await), (content.len() as u64, 0));
     assert!(fs::read(&place).unwrap() == content);
-    // What an earlier program left has no stamp.
+    // A file that an earlier version of kk left has no stamp.
     fs::remove_file(place.with_file_name(format!(".{}.stamp", kk_util::sha256(&content)))).unwrap();
     assert_eq!(again().await, 0, "it is read instead");
 }
@@ -204,7 +204,7 @@ fn what_is_no_bundle_is_named_as_such() {
     entry(&mut tar, "images/index.json", b'0', b"{}");
     pack(&path, &tar);
     assert!(refused(&path).contains("it does not begin with kk-bundle.json"));
-    // Nobody is given 16 MiB of memory for an index.
+    // An index of more than 16 MiB must not be read into memory.
     let mut tar = Vec::new();
     entry(&mut tar, "kk-bundle.json", b'0', &vec![b' '; (16 << 20) + 1]);
     pack(&path, &tar);

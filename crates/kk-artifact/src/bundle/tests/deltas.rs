@@ -1,4 +1,4 @@
-//! A bundle from an older one and a delta.
+//! Merges of an older bundle and a delta.
 
 use std::fs;
 use std::path::Path;

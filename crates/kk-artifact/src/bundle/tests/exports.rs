@@ -1,4 +1,4 @@
-//! From a Manifest to a bundle, and from the bundle to another store.
+//! Exports of a Manifest to a bundle, and imports of the bundle into another store.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ impl Site {
         self.export_with(manifest, store, file, None).await
     }
 
-    /// With a base: only what that does not have.
+    /// With a base: exports only the content that the base lacks.
     pub(super) async fn export_with(
         &self,
         manifest: &Manifest,
@@ -147,7 +147,7 @@ async fn a_second_export_fetches_only_what_is_missing() {
     let before = site.fetched();
     assert_eq!(site.export(&manifest, "store", "b.tar.zst").await.unwrap().fetched, 0);
     assert_eq!(site.fetched(), before);
-    // As a kill leaves it: one blob is half there.
+    // The state after a kill: one blob is incomplete.
     let (path, layer) = &site.pushed.layers[0];
     let blob = site.store("store", false).blob(path.rsplit('/').next().unwrap());
     std::fs::remove_file(&blob).unwrap();
@@ -166,7 +166,7 @@ async fn a_second_export_fetches_only_what_is_missing() {
 async fn a_blob_that_is_cut_goes_on_and_a_busy_registry_is_waited_for() {
     let site = Site::new().await;
     let manifest = site.manifest("amd64", "team/app:v1").without_programs();
-    // The documents first: /v2/, the index, the manifest.
+    // The documents are first: /v2/, the index, the manifest.
     site.export(&manifest, "store", "a.tar.zst").await.unwrap();
     let (path, _) = &site.pushed.layers[0];
     let blob = site.store("store", false).blob(path.rsplit('/').next().unwrap());
@@ -206,7 +206,7 @@ async fn a_token_service_that_fails_for_a_while_is_no_wrong_password() {
     site.server.faults_at("/v2/team/app/manifests/v1", [challenge()]);
     site.export(&manifest, "store", "a.tar.zst").await.unwrap();
 
-    // With a token, a second "no" is one.
+    // With a token, a second refusal is final.
     let site = Site::new().await;
     let challenge = || Fault::Challenge(format!("Bearer realm=\"{}/token\"", site.server.base()));
     site.server.put("/v2/", b"{}");
@@ -281,7 +281,7 @@ async fn a_blob_that_is_damaged_on_the_disk_is_found_and_fetched_again() {
     assert!(verify(&site.file("b.tar.zst")).is_ok());
 }
 
-/// Files of a bundle that was not finished.
+/// Files of an incomplete bundle.
 fn leftovers(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "part")).collect()

@@ -1,6 +1,6 @@
-//! Bundles and deltas that somebody has changed anywhere: they are refused or good, and nothing is left of one that is refused.
+//! Bundles and deltas with changes at random positions: they are refused or good, and a refused one leaves no files.
 //!
-//! As in `shell-operator`: `ARBTEST_BUDGET_MS` is the time for each target, and what fails is run again by its seed.
+//! As in `shell-operator`, `ARBTEST_BUDGET_MS` is the time for each target, and a failure is reproduced by its seed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use super::super::{merge, verify};
 use super::exports::{Site, WithoutPrograms as _};
 use super::{Member, entry, members, pack, packages};
 
-/// Changes a few places of the files, their names, kinds, number or order, or of the tar that they make.
+/// Changes some of the files, their names, kinds, number or order, or the tar that contains them.
 fn changed(members: &[Member], u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let mut members = members.to_vec();
     for _ in 0..u.int_in_range(0..=2)? {
@@ -37,7 +37,7 @@ fn changed(members: &[Member], u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
                 members[at].content.extend_from_slice(u.bytes(more)?);
             }
             _ => {
-                // Texts have digits in places of interest: sizes, formats, sums.
+                // Texts contain digits at interesting positions: sizes, formats, checksums.
                 let len = members[at].content.len();
                 if len > 0 {
                     let byte = u.choose_index(len)?;

@@ -1,4 +1,4 @@
-//! Bundles made from a real HTTP server, and bundles that somebody has tampered with.
+//! Bundles made from a real HTTP server, and bundles that were tampered with.
 
 mod charts;
 mod compared;
@@ -35,7 +35,7 @@ fn index_of(files: &[(&str, &[u8])]) -> BundleIndex {
     }
 }
 
-/// A file of a tar, written raw, because the crate refuses to write what an attacker would.
+/// A file of a tar, written raw, because the crate refuses to write an attacker's paths.
 fn entry(tar: &mut Vec<u8>, path: &str, kind: u8, content: &[u8]) {
     let mut header = tar::Header::new_ustar();
     header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());

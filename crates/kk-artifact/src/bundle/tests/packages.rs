@@ -1,4 +1,4 @@
-//! Bundles with packages: collected by apt from a signed repository of two packages and one that nobody needs.
+//! Bundles with packages: collected by apt from a signed repository with two needed packages and an unneeded one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -126,7 +126,7 @@ async fn a_list_that_names_other_packages_is_refused() {
     expect_refused(&site, &CASES, "lies").await;
 }
 
-/// A program that does not know packages reads formats up to 1, and says so.
+/// A version of kk without support for packages reads formats up to 1, and refuses others with a clear message.
 #[tokio::test]
 async fn only_a_bundle_with_packages_has_the_new_format() {
     let site = Site::new().await;

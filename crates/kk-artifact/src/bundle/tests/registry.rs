@@ -6,7 +6,7 @@ use crate::store::tests::server::Server;
 
 /// The blobs of one image.
 pub(super) struct Pushed {
-    /// Path and content of each layer, that of amd64 first.
+    /// Path and content of each layer, amd64 first.
     pub(super) layers: Vec<(String, Vec<u8>)>,
     pub(super) index_digest: String,
 }
@@ -20,7 +20,7 @@ pub(super) fn push(server: &Server) -> Pushed {
     push_as(server, "team/app")
 }
 
-/// The same under another name. Its tag `single` is that of the manifest for amd64.
+/// The same under another name. The tag `single` is the manifest for amd64.
 pub(super) fn push_as(server: &Server, name: &str) -> Pushed {
     let path = format!("/v2/{name}");
     let mut manifests = Vec::new();

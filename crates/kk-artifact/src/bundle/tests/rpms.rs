@@ -1,4 +1,4 @@
-//! Bundles with rpm packages: collected by dnf from a repository of two signed packages and one that nobody needs.
+//! Bundles with rpm packages: collected by dnf from a repository with two needed signed packages and an unneeded one.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ async fn rpms_come_with_what_they_need_and_are_there_after_an_import() {
     let bundle = site.file("a.tar.zst");
     assert_eq!(verify(&bundle).unwrap().index, exported.index);
 
-    // What a damaged disk has made of a file that was fetched is fetched again.
+    // A fetched file that the disk has damaged is fetched again.
     let kept = site.file("store").join("packages/rocky-9-amd64");
     fs::write(kept.join(TOOL), "damaged").unwrap();
     fs::write(kept.join("kk-test-old-1-1.noarch.rpm"), "an older one").unwrap();

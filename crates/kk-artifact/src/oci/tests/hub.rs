@@ -1,5 +1,5 @@
-//! A registry in the process of the test. It takes what the distribution-spec lets it take, and refuses documents whose content
-//! is not there.
+//! A registry in the process of the test. It behaves like the distribution-spec permits, and refuses documents whose content is
+//! missing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -20,11 +20,11 @@ pub(super) struct Held {
     /// Repository and tag or digest; type and text.
     pub(super) manifests: BTreeMap<(String, String), (String, Bytes)>,
     pub(super) requests: Vec<String>,
-    /// What happens to the next requests that begin so.
+    /// Faults for the next requests that begin with these texts.
     faults: HashMap<String, VecDeque<StatusCode>>,
-    /// A Harbor's projects. `None`: it is none.
+    /// The projects of a Harbor. `None`: it is not a Harbor.
     pub(super) projects: Option<BTreeSet<String>>,
-    /// The `Authorization` that it wants.
+    /// The required `Authorization`.
     login: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl Hub {
         self.held(|held| held.login = Some(header.to_owned()));
     }
 
-    /// The requests since the last time that begin with one of these.
+    /// The number of requests since the last call that begin with one of these.
     pub(super) fn asked(&self, starts: &[&str]) -> usize {
         let requests = self.held(|held| std::mem::take(&mut held.requests));
         requests.iter().filter(|seen| starts.iter().any(|start| seen.starts_with(start))).count()
@@ -114,7 +114,7 @@ async fn answer(
 }
 
 impl Held {
-    /// What a Harbor answers about its projects, and to those who write into one that is not there.
+    /// A Harbor's answers about its projects, and to writes into missing projects.
     fn of_harbor(
         &mut self,
         method: &Method,
@@ -191,7 +191,7 @@ impl Held {
         for reference in [reference.to_owned(), format!("sha256:{}", kk_util::sha256(body))] {
             self.manifests.insert(of(&reference), (media_type.clone(), body.clone()));
         }
-        // Not all registries say where it is.
+        // Not all registries return its location.
         status(StatusCode::CREATED)
     }
 }

@@ -1,4 +1,4 @@
-//! What leaves an archive, and what does not.
+//! The files that are extracted from an archive, and the files that are not.
 
 use super::*;
 

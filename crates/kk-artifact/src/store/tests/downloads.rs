@@ -1,4 +1,4 @@
-//! Downloads that are refused, cut, changed, wrong or given up.
+//! Downloads that are refused, interrupted, changed, wrong or cancelled.
 
 use super::*;
 
@@ -49,9 +49,9 @@ async fn a_cut_download_goes_on_where_it_ended() {
     let mut bench = Bench::plain().await;
     let bytes = program(3_000_000);
     bench.server.put(KUBEADM, &bytes);
-    // More cuts than tries: each brings something new, so none of them counts.
+    // More interruptions than attempts: each attempt makes progress, so none of them counts.
     bench.server.faults([Fault::CutAfter(1_000_000), Fault::CutAfter(900_000), Fault::CutAfter(1_500_000)]);
-    // The second and third fault answer the whole file again, as a server without ranges would.
+    // The second and third fault return the whole file again, like a server without ranges.
     let files = bench.fetch(&bench.kubeadm(&bytes)).await.unwrap();
     assert_eq!(fs::read(&files[0].path).unwrap(), bytes);
     let tag = Some(format!("\"{}\"", sum_of(&bytes)));

@@ -34,7 +34,7 @@ fn sum_of(bytes: &[u8]) -> String {
     hashing.finish().0.to_string()
 }
 
-/// Bytes that differ everywhere, so that a part in the wrong place shows.
+/// Bytes without repetition, so that a part at the wrong position is detected.
 fn program(size: usize) -> Vec<u8> {
     (0..size).map(|i| u8::try_from((i * 31 + i / 251) % 256).unwrap()).collect()
 }
@@ -44,7 +44,7 @@ fn archive(members: &[(&str, u32, &[u8])]) -> Vec<u8> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (path, mode, content) in members {
         let mut header = tar::Header::new_gnu();
-        // Written raw, because the crate refuses to write what an attacker would.
+        // Written raw, because the crate refuses to write an attacker's paths.
         header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
         header.set_entry_type(if content.is_empty() { EntryType::Symlink } else { EntryType::Regular });
         header.set_mode(*mode);
@@ -55,7 +55,7 @@ fn archive(members: &[(&str, u32, &[u8])]) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-/// An etcd release as upstream packs it.
+/// An etcd release in upstream's format.
 fn etcd_archive() -> Vec<u8> {
     archive(&[
         ("etcd-v3.99.0-linux-amd64/README.md", 0o644, b"read me"),
@@ -65,7 +65,7 @@ fn etcd_archive() -> Vec<u8> {
     ])
 }
 
-/// One server, one store, and the catalogue between them.
+/// A server, a store, and the catalogue for both.
 struct Bench {
     server: Server,
     dir: TempDir,
@@ -199,7 +199,7 @@ async fn what_was_changed_on_the_disk_is_made_again_or_downloaded_again() {
     let artifact = bench.artifact(Component::Etcd, "3.99.0", &bytes);
     let files = bench.fetch(&artifact).await.unwrap();
 
-    // Same size and same modification time, as somebody would do who hides it.
+    // Same size and same modification time, like an attacker who hides the change.
     let etcdctl = &files[1].path;
     let modified = fs::metadata(etcdctl).unwrap().modified().unwrap();
     fs::write(etcdctl, b"bad").unwrap();
@@ -245,7 +245,7 @@ async fn a_file_put_there_by_hand_is_taken_if_its_sum_is_right() {
 #[tokio::test]
 async fn a_directory_that_cannot_be_written_is_named() {
     let bench = Bench::plain().await;
-    // A file where a directory is needed stops even root.
+    // A file at the path of a needed directory stops even root.
     fs::write(bench.dir.path().join("kubeadm"), b"").unwrap();
     let error = bench.fetch(&bench.kubeadm(b"x")).await.unwrap_err().to_string();
     assert!(error.contains("cannot make") && error.contains("kubeadm/v1.99.0/amd64"), "{error}");

@@ -1,4 +1,4 @@
-//! What is known before the first download.
+//! Checks before the first download.
 
 use super::*;
 
@@ -39,7 +39,7 @@ async fn a_server_that_is_down_is_told_once_for_all_its_files() {
     let Bench { server, store, progress, dir: _dir, .. } = bench;
     let address = server.address;
     drop(server);
-    // The port closes when the server's task is gone.
+    // The port closes when the server's task has ended.
     tokio::time::sleep(Duration::from_millis(50)).await;
     let errors = store.check_reachable(&artifacts).await.unwrap_err();
     let [error] = &errors[..] else { panic!("{errors:?}") };

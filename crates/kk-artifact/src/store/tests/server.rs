@@ -1,4 +1,4 @@
-//! An HTTP server with faults, in the process of the test.
+//! An HTTP server with faults, running in the test process.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -18,17 +18,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-/// What happens to one `GET`; afterwards the server behaves.
+/// The fault of one `GET`; afterwards the server behaves correctly.
 #[derive(Clone)]
 pub(crate) enum Fault {
     Status(StatusCode),
     /// This many bytes, then the connection ends.
     CutAfter(usize),
-    /// This many bytes, then nothing more comes.
+    /// This many bytes, then the connection stays open without further bytes.
     StopAfter(usize),
     /// `Range` is not understood.
     NoRanges,
-    /// `206` with these bytes, whatever was asked for.
+    /// `206` with these bytes, regardless of the request.
     Range(std::ops::Range<usize>),
     Redirect(String),
     /// `401`, with this challenge.
@@ -39,13 +39,13 @@ pub(crate) enum Fault {
 struct Served {
     files: HashMap<String, (Bytes, String)>,
     faults: VecDeque<Fault>,
-    /// Faults of single files, which come first.
+    /// Faults of single files; they take precedence.
     faults_at: HashMap<String, VecDeque<Fault>>,
     refuse_head: Option<StatusCode>,
     requests: Vec<Seen>,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) method: Method,
@@ -102,18 +102,18 @@ impl Server {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Serves `bytes` under a path, in a version of their own.
+    /// Serves `bytes` under a path, with a version tag of their own.
     pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
         let tag = format!("\"{}\"", super::sum_of(bytes));
         self.served.lock().unwrap().files.insert(path.to_owned(), (Bytes::copy_from_slice(bytes), tag));
     }
 
-    /// What happens to the next `GET`s, in this order.
+    /// The faults of the next `GET`s, in this order.
     pub(crate) fn faults(&self, faults: impl IntoIterator<Item = Fault>) {
         self.served.lock().unwrap().faults.extend(faults);
     }
 
-    /// What happens to the next `GET`s of a file, in this order.
+    /// The faults of the next `GET`s of a file, in this order.
     pub(crate) fn faults_at(&self, path: &str, faults: impl IntoIterator<Item = Fault>) {
         self.served.lock().unwrap().faults_at.entry(path.to_owned()).or_default().extend(faults);
     }
@@ -161,7 +161,7 @@ async fn answer(State(served): State<Arc<Mutex<Served>>>, request: Request) -> R
         Some(Fault::CutAfter(n)) => {
             let cut = Err(io::Error::other("cut"));
             let body = stream::iter([Ok(bytes.slice(..n)), cut]).then(|item| async {
-                // Lets what came before go out.
+                // Lets the bytes before the fault be sent.
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 item
             });
@@ -223,7 +223,7 @@ impl Listener for TlsListener {
     async fn accept(&mut self) -> (Self::Io, SocketAddr) {
         loop {
             let (stream, address) = self.tcp.accept().await.unwrap();
-            // A client that does not like the certificate goes away; the next one may like it.
+            // A client that rejects the certificate closes the connection; the next client may accept it.
             if let Ok(stream) = self.acceptor.accept(stream).await {
                 return (stream, address);
             }
