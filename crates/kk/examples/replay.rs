@@ -1,5 +1,5 @@
-//! Plays a recorded run on this terminal, to look at the live view without any host:
-//! `cargo run -p kk --example replay [ok|fail|many]`.
+//! Plays a recorded run on this terminal, to inspect the live view without any host: `cargo run -p kk --example replay
+//! [ok|fail|many]`.
 
 #[path = "../tests/it/recorded/mod.rs"]
 mod recorded;
@@ -26,7 +26,7 @@ fn main() {
     }
 }
 
-/// The same run with sixty more hosts that do as node1 does: more than a terminal has lines.
+/// The same run with sixty more hosts that behave like node1: more than a terminal has lines.
 fn on_many_hosts(mut events: Vec<Event>) -> Vec<Event> {
     let more: Vec<String> = (4..64).map(|number| format!("node{number}")).collect();
     if let EventKind::RunStarted { hosts, .. } = &mut events[0].kind {

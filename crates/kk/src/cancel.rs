@@ -1,22 +1,22 @@
-//! Ctrl-C, SIGTERM and SIGHUP: the first asks for a tidy end, a second Ctrl-C or SIGTERM ends at once.
+//! Ctrl-C, SIGTERM and SIGHUP: the first signal requests a graceful stop, a second Ctrl-C or SIGTERM ends the run at once.
 //!
-//! SIGHUP says that the terminal or the SSH session is gone. Shell and kernel both send it, so a second one is no wish
-//! of anybody's.
+//! SIGHUP means that the terminal or the SSH session is gone. Shell and kernel both send it, so a second SIGHUP is not a request
+//! of the user.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// What a run looks at to know whether it should end.
+/// The cancellation state that a run checks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancel {
-    /// Nothing new begins; what runs may end.
+    /// Nothing new begins; running work may finish.
     pub tidy: CancellationToken,
-    /// What runs is ended, too.
+    /// Running work is ended, too.
     pub at_once: CancellationToken,
 }
 
 impl Cancel {
-    /// Listens to the signals from now on.
+    /// Starts to listen to the signals.
     ///
     /// # Errors
     /// The system refuses to deliver signals.
@@ -24,7 +24,7 @@ impl Cancel {
         let cancel = Self::default();
         cancel.at(SignalKind::interrupt(), Self::step)?;
         cancel.at(SignalKind::terminate(), Self::step)?;
-        // `nohup kk …` is to survive its terminal.
+        // `nohup kk …` must survive its terminal.
         if !is_ignored(SignalKind::hangup()) {
             cancel.at(SignalKind::hangup(), Self::hang_up)?;
         }
@@ -41,12 +41,12 @@ impl Cancel {
         Ok(())
     }
 
-    /// Nobody is there any more.
+    /// The terminal is gone.
     fn hang_up(&self) {
         self.tidy.cancel();
     }
 
-    /// Somebody wants it to end.
+    /// The user requests the end of the run.
     fn step(&self) {
         if self.tidy.is_cancelled() {
             self.at_once.cancel();

@@ -1,6 +1,6 @@
-//! Why a command failed. Each kind has its exit code.
+//! The reasons for which commands fail. Each kind has its exit code.
 //!
-//! Messages are fragments without a full stop that fit after `error: `. How they look is the printer's.
+//! Messages are fragments without a full stop that fit after `error: `. The printer decides how they look.
 
 use std::{io, path::Path};
 
@@ -11,48 +11,48 @@ use kk_engine::{FailedTask, Failure, Problem, Warning};
 use crate::exit::ExitStatus;
 use crate::printer::text;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub enum Error {
-    /// The command line cannot be followed.
+    /// The command line is wrong.
     Usage {
-        /// What is wrong.
+        /// The error.
         message: String,
         /// What to write instead.
         hint: String,
     },
     /// The configuration is wrong.
     Config(ConfigErrors),
-    /// Hosts cannot be reached or give no root rights.
+    /// Hosts are unreachable or give no root rights.
     Connection(Vec<HostFailure>),
     /// Hosts do not meet requirements. The table of findings was shown before.
     Precheck {
         /// Number of findings that are errors.
         errors: usize,
     },
-    /// Hosts hold what this command must not touch.
+    /// Hosts contain something that this command must not change.
     Refused {
-        /// What is there, and on which hosts.
+        /// The obstacle, and the hosts on which it is.
         message: String,
         /// What to do.
         hint: Option<String>,
     },
-    /// Hosts did not answer; for all others the command has done its work.
+    /// Hosts did not answer; on all other hosts the command has done its work.
     Left(Vec<HostFailure>),
     /// Tasks failed.
     Tasks(Vec<HostFailure>),
-    /// The user asked to stop.
+    /// The user requested a stop.
     Cancelled {
-        /// Whether hosts were changed before, or may have been: what was begun was ended in the middle.
+        /// Whether hosts were or may have been changed: operations were interrupted.
         changed: bool,
-        /// What had failed before that, or because of it.
+        /// Failures before the stop, or because of it.
         failures: Vec<HostFailure>,
     },
-    /// Parts of a bundle cannot be had, or a bundle cannot be used.
+    /// Parts of a bundle are unavailable, or a bundle cannot be used.
     Parts(Vec<Part>),
-    /// Anything else: files of the control machine, defects of this program.
+    /// Anything else: files on the control machine, bugs in kk.
     Other {
-        /// What could not be done, fit for "failed to …".
+        /// The action that failed, to be read after "failed to …".
         doing: String,
         /// Why.
         cause: String,
@@ -61,10 +61,10 @@ pub enum Error {
     },
 }
 
-/// What is wrong with a part of a bundle.
+/// The error of a part of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What is wrong.
+    /// The error.
     pub message: String,
     /// What to do.
     pub hint: Option<String>,
@@ -88,7 +88,7 @@ impl Error {
         Self::Other { doing: doing.into(), cause: cause.to_string(), hint: None }
     }
 
-    /// Something below `--workdir` that cannot be written.
+    /// The error for a file below `--workdir` that cannot be written.
     #[expect(clippy::needless_pass_by_value, reason = "callers do not need the error any more")]
     pub fn workdir(path: &Path, cause: io::Error) -> Self {
         Self::Other {
@@ -98,7 +98,7 @@ impl Error {
         }
     }
 
-    /// A configuration error that has no place in a file.
+    /// A configuration error without a position in a file.
     pub fn config(message: impl Into<String>, hint: Option<String>) -> Self {
         let severity = kk_config::Severity::Error;
         let error = Diagnostic { severity, message: message.into(), hint, place: None };
@@ -118,8 +118,8 @@ impl Error {
         }
     }
 
-    /// What it is in a command that has begun to change hosts before: exit codes and words that say that nothing was
-    /// changed are for others.
+    /// Converts the error for a command that has begun to change hosts. Exit codes and messages that claim that nothing was
+    /// changed would be wrong.
     #[must_use]
     pub fn after_changes(self) -> Self {
         match self {
@@ -133,7 +133,7 @@ impl Error {
         }
     }
 
-    /// Each problem as listeners and programs get it.
+    /// Each problem in the form for listeners and other programs.
     pub fn problems(&self) -> Vec<Problem> {
         let problem = |message: String, hint: Option<String>| Problem {
             exit_code: self.status().code(),
@@ -174,7 +174,7 @@ impl Error {
         }
     }
 
-    /// Warnings that were found beside the errors of a configuration.
+    /// Warnings that were found in addition to the errors of a configuration.
     pub fn warnings(&self) -> Vec<Warning> {
         match self {
             Self::Config(found) => found.warnings.iter().map(warning).collect(),
@@ -196,7 +196,7 @@ impl HostFailure {
     }
 }
 
-/// A warning of a configuration, as an event.
+/// Converts a warning of a configuration into an event.
 pub fn warning(found: &Diagnostic) -> Warning {
     Warning { message: found.message.clone(), hint: found.hint.clone(), place: place(found) }
 }

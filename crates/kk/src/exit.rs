@@ -1,4 +1,4 @@
-//! Exit codes: what a script that calls `kk` can rely on. Listed in `kk --help` and in docs/cli.md.
+//! Exit codes, on which scripts that call `kk` can rely. Listed in `kk --help` and in docs/cli.md.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub enum ExitStatus {
     Usage = 2,
     /// The configuration cannot be used.
     Config = 3,
-    /// A host that is needed cannot be reached, does not let us in, or gives no root rights. Nothing was changed.
+    /// A needed host is unreachable, refuses the log-in, or gives no root rights. Nothing was changed.
     Connection = 4,
     /// A host does not meet a requirement. Nothing was changed.
     Precheck = 5,
@@ -42,7 +42,7 @@ impl ExitStatus {
         self as u8
     }
 
-    /// What the number means, in a few words.
+    /// A short description of the code.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Ok => "success",

@@ -1,6 +1,6 @@
 //! The command line of `kk`: arguments, one file per command, the printer and the exit codes.
 //!
-//! A library only so that tests and examples can use the printer; nothing depends on it.
+//! It is a library only so that tests and examples can use the printer; no other crate depends on it.
 
 #![expect(
     clippy::format_push_string,

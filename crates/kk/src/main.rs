@@ -1,4 +1,4 @@
-//! The program `kk`.
+//! The binary `kk`.
 
 use std::process::ExitCode;
 
@@ -30,25 +30,25 @@ fn main() -> ExitCode {
         }
     };
     let status = runtime.block_on(kk::run(cli));
-    // A thread may still wait for an answer on the terminal, which is not needed any more.
+    // A thread may still wait for an answer on the terminal; the answer is no longer needed.
     runtime.shutdown_background();
     status.into()
 }
 
-/// Each host takes some descriptors, and the usual soft limit is 1024. A smaller limit is no reason to stop: it is enough
-/// for fewer hosts.
+/// Raises the limit of descriptors, because each host needs several and the usual soft limit is 1024. If the limit cannot be
+/// raised, kk continues: a smaller limit is enough for fewer hosts.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// Help and version end here, too.
+/// Prints the message of clap. Help and version are reported in this way, too.
 fn refuse(refused: &clap::Error, line: &[String]) -> ExitCode {
     if let Some(error) = kubekey::only_there(refused, line) {
         Printer::plain().error(&error);
         return error.status().into();
     }
-    // A reader that has gone away needs no help.
+    // A reader that has closed the pipe needs no message.
     let _ = refused.print();
     if refused.use_stderr() { ExitStatus::Usage.into() } else { ExitStatus::Ok.into() }
 }

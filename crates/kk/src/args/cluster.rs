@@ -189,7 +189,7 @@ pub enum ContainerManager {
     Containerd,
 }
 
-/// A misspelt directory would mean the built-in templates.
+/// Refuses a missing directory: with a misspelt name, kk would use the built-in templates.
 pub(super) fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.is_dir() { Ok(path) } else { Err("the directory does not exist".into()) }

@@ -1,13 +1,13 @@
-//! Commands and options of KubeKey 3 that kk does not have: whoever types one from habit learns what to do instead.
+//! Commands and options of KubeKey 3 that kk does not have: a user who types one learns the alternative.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::error::Error;
 
-/// What is typed, and what to do instead.
+/// The command or option, and the alternative.
 type Row = (&'static str, &'static str);
 
-/// Commands, with those of KubeKey 4.
+/// Commands, including those of KubeKey 4.
 const COMMANDS: [Row; 11] = [
     ("init os", "`kk create cluster` does it; with `-a FILE --with-packages` it installs packages, too"),
     ("alpha", "`kk create cluster` and `kk upgrade` do only what is missing, so they need no phases"),
@@ -131,7 +131,7 @@ const OPTIONS: [(&str, &[Row]); 11] = [
     ("init registry", &[DOWNLOAD_CMD]),
 ];
 
-/// Options that nearly every command of KubeKey has, and here those that change hosts.
+/// Options of nearly every KubeKey command. In kk, only commands that change hosts have them.
 const COMMON: [Row; 5] = [
     ("--debug", "leave it out: commands that change no host write no debug.log"),
     ("--yes", "leave it out: this command asks nothing"),
@@ -154,8 +154,8 @@ const CHANGES_NO_HOST: [&str; 6] = [
     "certs check-expiration",
 ];
 
-/// The error for a command line that clap refused because of something that only KubeKey has. `line` is what follows the
-/// program's name.
+/// The error for a command line that clap refused because of something that only KubeKey has. `line` contains the words after the
+/// name of the binary.
 pub fn only_there(refused: &clap::Error, line: &[String]) -> Option<Error> {
     let word = |context| match refused.get(context) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
@@ -190,15 +190,15 @@ pub fn only_there(refused: &clap::Error, line: &[String]) -> Option<Error> {
     }
     let (kind, name, hint) = match refused.kind() {
         ErrorKind::InvalidSubcommand => command(),
-        // Options stand before what is missing: the file, for one who knows another way to give it.
+        // A missing argument is reported after the options are checked: users of KubeKey know another option for the file.
         ErrorKind::MissingRequiredArgument => line
             .iter()
             .map(|word| word.split('=').next().unwrap_or(word))
             .filter(|word| is_of_4(word))
             .find_map(option),
-        // Below a command without subcommands a word is an argument.
+        // For a command without subcommands, such a word is an argument.
         ErrorKind::UnknownArgument => word(ContextKind::InvalidArg).and_then(option).or_else(command),
-        // An option of both, with a value that only KubeKey knows, or without the one that kk needs.
+        // An option of both, with a value that only KubeKey knows, or without the value that kk needs.
         ErrorKind::InvalidValue => {
             let (name, _) = word(ContextKind::InvalidArg)?.split_once(' ')?;
             let value = word(ContextKind::InvalidValue).unwrap_or_default();
@@ -221,8 +221,8 @@ mod tests {
     use super::*;
     use crate::args::Cli;
 
-    /// What KubeKey 3.1.12 has, and what it had before (phases, `--in-cluster`, `--certificates-dir`), a command a line. `upgrade
-    /// --with-etcd`, which it takes without a version, is below.
+    /// The commands and options of KubeKey 3.1.12 and of earlier versions (phases, `--in-cluster`, `--certificates-dir`), one
+    /// command per line. `upgrade --with-etcd`, which KubeKey accepts without a version, is below.
     const KUBEKEY: [&str; 22] = [
         "create cluster --filename --with-kubernetes --with-kubesphere --with-local-storage --skip-pull-images \
          --skip-push-images --skip-install-addons --with-security-enhancement --container-manager \

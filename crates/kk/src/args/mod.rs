@@ -1,4 +1,4 @@
-//! The command line: types for clap and nothing else. What a command does is in `commands/`.
+//! The command line: only types for clap. The code of the commands is in `commands/`.
 
 mod artifact;
 mod certs;

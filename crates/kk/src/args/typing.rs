@@ -1,8 +1,8 @@
-//! Dashes and quotes on the command line that a web page or an editor has replaced by typographic ones.
+//! Detects dashes and quotes on the command line that a web page or an editor has replaced by typographic characters.
 
 use crate::error::Error;
 
-/// The error for a word that begins with a character that looks like a dash or a quote. The program would take it for a name.
+/// The error for a word that begins with a character that resembles a dash or a quote. clap would treat it as a name.
 pub fn refused(line: &[String]) -> Option<Error> {
     let mistaken = |word: &&String| {
         let found = kk_config::look_alike(word)?;

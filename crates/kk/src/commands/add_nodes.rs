@@ -1,4 +1,4 @@
-//! `kk add nodes`: the nodes of the file that are not in its cluster join it.
+//! `kk add nodes`: joins the nodes that are in the file but not in its cluster.
 
 use kk_cluster::{Options, Session, Settings};
 use kk_engine::Summary;

@@ -1,4 +1,4 @@
-//! `kk completion`: a completion script for a shell.
+//! `kk completion`: prints a completion script for a shell.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

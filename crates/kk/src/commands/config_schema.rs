@@ -1,4 +1,4 @@
-//! `kk config schema`: the JSON Schema of the configuration, for editors.
+//! `kk config schema`: prints the JSON Schema of the configuration, for editors.
 
 use crate::error::Error;
 use crate::printer::Printer;

@@ -1,5 +1,5 @@
-//! `kk config validate`: everything that is wrong with a file, at once. Files that it names have to be on this machine, from which
-//! the hosts get them.
+//! `kk config validate`: reports all errors in a file at once. Files that it names must be on the control machine, from which the
+//! hosts get them.
 
 use std::{fs::File, path::PathBuf};
 
@@ -38,7 +38,7 @@ pub(super) fn run(args: &ConfigValidate, printer: &Printer) -> Result<(), Error>
     Ok(())
 }
 
-/// The error for a file that this machine does not have, or must not read.
+/// The error for a file that the control machine does not have or cannot read.
 fn missing(file: &LocalFile) -> Option<Diagnostic> {
     let path = match (file.path.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) if file.expands_home => home.join(rest),

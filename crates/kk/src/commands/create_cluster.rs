@@ -1,4 +1,4 @@
-//! `kk create cluster`: from a file to a cluster, or back to what the file says.
+//! `kk create cluster`: creates a cluster from a file, or restores the state that the file describes.
 
 use kk_cluster::{Certificates, Options, Session, Settings};
 use kk_config::{Host, Overrides, Spec};
@@ -44,7 +44,7 @@ async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     if !run.confirm("Create this cluster?", &tasks).await? {
         return Ok(None);
     }
-    // The plan has what it needs of it; with a thousand hosts the rest would be felt in memory.
+    // The plan contains everything that it needs of these. The rest would cost noticeable memory with a thousand hosts.
     let left = name_left(&probed);
     drop((probed, tasks));
     run.execute(create.plan).await?;

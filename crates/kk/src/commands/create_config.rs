@@ -1,5 +1,5 @@
-//! `kk create config`: a commented file to start from. The file appears whole or not at all, and only for its owner:
-//! passwords will be written into it.
+//! `kk create config`: writes a commented file to start from. The file is written completely or not at all, and readable only by
+//! its owner, because users add passwords to it.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub(super) fn run(args: &CreateConfig, printer: &Printer) -> Result<(), Error> {
     Ok(())
 }
 
-/// The sample is no file of the user's: what is wrong is on the command line.
+/// The sample is not a file of the user, so the errors concern the command line.
 fn without_places(mut errors: ConfigErrors) -> ConfigErrors {
     errors.errors.iter_mut().chain(&mut errors.warnings).for_each(|found| found.place = None);
     errors

@@ -1,4 +1,4 @@
-//! `kk delete cluster`: removes what `kk` made, restores what it replaced.
+//! `kk delete cluster`: removes what kk created and restores what it replaced.
 
 use kk_cluster::{Delete, Options, Session, Settings};
 use kk_engine::Summary;

@@ -1,4 +1,4 @@
-//! `kk delete node`: nodes leave a cluster that goes on without them.
+//! `kk delete node`: removes nodes from a cluster that keeps running without them.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) async fn run(args: &DeleteNode, printer: &Printer) -> Result<ExitStat
     run.finish(result).await
 }
 
-/// In two rounds: the nodes leave, then the others forget them.
+/// Works in two rounds: the nodes leave, then the other nodes remove their data about them.
 async fn delete(session: &Session, leaving: &Leaving, run: &mut Run<'_>) -> Result<Option<Summary>, Error> {
     let (name, names) = (&session.spec().name, leaving.names.iter().cloned().collect::<Vec<_>>().join(", "));
     session.knows(leaving)?;
@@ -69,7 +69,7 @@ async fn delete(session: &Session, leaving: &Leaving, run: &mut Run<'_>) -> Resu
     }))
 }
 
-/// Hosts that leave and did not answer: they cannot be cleaned, which the user must want.
+/// Leaving hosts that did not answer. They cannot be cleaned, so the user must specify `--gone`.
 fn silent(probed: &Probed, leaving: &Leaving) -> BTreeMap<String, Failure> {
     let silent = |(host, failure): (&String, &Failure)| {
         let hint = failure.hint.iter().map(String::as_str);

@@ -1,4 +1,4 @@
-//! `kk delete registry`: removes the registry that `kk init registry` has set up.
+//! `kk delete registry`: removes the registry that `kk init registry` set up.
 
 use kk_cluster::{Delete, Session};
 use kk_engine::Summary;

@@ -1,4 +1,4 @@
-//! `kk etcd defrag`: members of etcd give back space, one after the other.
+//! `kk etcd defrag`: defragments the members of etcd one after the other to release space.
 
 use std::collections::BTreeMap;
 
@@ -50,12 +50,12 @@ async fn defrag(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     Ok(Some(Summary { message, ..Summary::default() }))
 }
 
-/// Bytes of the databases of members that answered, by host.
+/// The sizes of the databases of members that answered, by host.
 fn sizes(members: &[(String, Option<MemberDetail>)]) -> BTreeMap<&str, u64> {
     members.iter().filter_map(|(host, member)| Some((host.as_str(), member.as_ref()?.db_bytes))).collect()
 }
 
-/// What the databases are smaller by. One that was not seen again has not given back all that it had.
+/// The space that was released. `None` if a member did not answer again, because its size is then unknown.
 fn freed(before: &BTreeMap<&str, u64>, after: &BTreeMap<&str, u64>) -> Option<u64> {
     before.iter().map(|(host, bytes)| Some(bytes.saturating_sub(*after.get(host)?))).sum()
 }

@@ -1,4 +1,4 @@
-//! `kk etcd restore`: the cluster goes back to a snapshot of etcd.
+//! `kk etcd restore`: restores the cluster from a snapshot of etcd.
 
 use kk_cluster::{Probed, Session, Settings, Snapshot};
 use kk_engine::Summary;
@@ -57,7 +57,7 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
         return Ok(None);
     }
     let back = run.unless_stopped(session.plan_take_back(&probed, &snapshot)).await?;
-    // A damaged one is found before anything stops.
+    // A damaged snapshot is found before anything is stopped.
     if let Err(error) = run.execute(send.plan).await {
         if let Err(second) = run.take_back(back.plan).await {
             let why =
@@ -67,7 +67,7 @@ async fn restore(args: &EtcdRestore, session: &Session, run: &mut Run<'_>) -> Re
         return Err(error);
     }
     run.execute(restore.plan).await?;
-    // Hosts that took no part, and whatever else a create still finds.
+    // Hosts that were not involved, and all other differences that a create finds.
     let probed = probe(session, run).await?;
     let rest = run.unless_stopped(session.plan_rest(&probed)).await?;
     carry_out(rest, run).await?;

@@ -1,4 +1,4 @@
-//! `kk etcd snapshot`: all objects of the cluster as a file on the control machine.
+//! `kk etcd snapshot`: stores all objects of the cluster in a file on the control machine.
 
 use kk_cluster::Session;
 use kk_engine::Summary;

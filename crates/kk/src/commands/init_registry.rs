@@ -1,4 +1,4 @@
-//! `kk init registry`: a registry on a host of the file.
+//! `kk init registry`: sets up a registry on a host of the file.
 
 use kk_cluster::{Delete, Options, Session, Settings};
 use kk_engine::{Output, Summary};

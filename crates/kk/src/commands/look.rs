@@ -1,5 +1,5 @@
-//! `kk status`, `kk etcd status` and `kk certs check-expiration`: what the hosts say, as a table or as one JSON document. Nothing is changed, and
-//! no record of it is kept.
+//! `kk status`, `kk etcd status` and `kk certs check-expiration`: show the answers of the hosts as a table or as one JSON
+//! document. They change nothing and write no journal or log.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ pub(super) async fn etcd_status(options: &LookOptions, printer: &Printer) -> Res
 
 async fn look(options: &LookOptions, printer: &Printer) -> Result<(Session, Probed), Error> {
     let session = open(options, printer)?;
-    // Nothing is changed, so a Ctrl-C ends the program at once.
+    // Nothing is changed, so Ctrl-C ends the process at once.
     let probed = session.probe_for_create(&CancellationToken::new(), |_| {}).await;
     announce_keys(&session, printer);
     Ok((session, any_answered(probed?)?))
@@ -79,7 +79,7 @@ fn open(options: &LookOptions, printer: &Printer) -> Result<Session, Error> {
     Ok(Session::open(input.spec, settings)?)
 }
 
-/// Writes what hosts said. No event carries it, so it is made safe here.
+/// Prints answers of hosts. They are not in an event, so they are made safe for the terminal here.
 fn show(options: &LookOptions, printer: &Printer, value: &Value, text: &str) -> Result<(), Error> {
     match options.output {
         OutputFormat::Text => printer.print_stdout(&escape_controls(text)),

@@ -1,4 +1,4 @@
-//! One file per command; this list is the map. What several commands share is in `load` and `run`.
+//! One file per command. Code that several commands share is in `load` and `run`.
 
 mod add_nodes;
 mod artifact;
@@ -34,13 +34,13 @@ use crate::error::Error;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
-/// Does what the command line asks for and says how it ended.
+/// Executes the command line and reports how it ended.
 pub async fn run(cli: Cli) -> ExitStatus {
     let printer = printer(&cli.command);
     if let Some(warning) = zone(&cli.command) {
         printer.warning(warning);
     }
-    // One future for all commands: as large as the largest.
+    // Boxed, because one future for all commands is as large as the largest.
     Box::pin(dispatch(cli.command, &printer)).await.unwrap_or_else(|error| {
         printer.error(&error);
         error.status()
@@ -50,7 +50,7 @@ pub async fn run(cli: Cli) -> ExitStatus {
 /// KubeKey 3 chooses mirrors by this variable, and users set it from habit.
 const ZONE: &str = "KKZONE";
 
-/// The warning for commands that download, or check what is downloaded from where.
+/// The warning for commands that download files, or that check where files are downloaded from.
 fn zone(command: &Command) -> Option<Warning> {
     let downloads = matches!(
         command,
@@ -89,7 +89,7 @@ fn printer(command: &Command) -> Printer {
         Command::Config(Config::Validate(args)) => {
             Printer::new(OutputOptions { no_progress: true, output: args.output })
         }
-        // They print no events: one document, or a text.
+        // They print no events, but a document or a text.
         Command::Create(Create::Config(_) | Create::Manifest(_))
         | Command::Certs(Certs::CheckExpiration(_))
         | Command::Etcd(Etcd::Status(_))

@@ -1,4 +1,4 @@
-//! A file that a person asked for: it appears whole or not at all, and only for its owner, who may write passwords into it.
+//! Writes a file that the user requested: completely or not at all, and readable only by its owner, who may add passwords to it.
 
 use std::{
     io::{self, Write},
@@ -7,12 +7,12 @@ use std::{
 
 use crate::error::Error;
 
-/// Writes a file whole or not at all, for its owner alone. One that exists stays, unless it is to be overwritten.
+/// Writes a file completely or not at all, readable only by its owner. An existing file is kept, unless `overwrite` is set.
 pub(super) fn write(path: &Path, text: &str, overwrite: bool) -> Result<(), Error> {
     put(path, text, overwrite).map_err(|error| not_written(path, &error))
 }
 
-/// Writes beside the target and moves it there, so that nobody sees half a file and an existing one is not lost.
+/// Writes next to the target and renames the file, so that a reader never sees half a file and an existing file is not lost.
 fn put(path: &Path, text: &str, overwrite: bool) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -35,7 +35,7 @@ fn not_written(path: &Path, error: &io::Error) -> Error {
             ("the file exists".into(), Some("name another file, or overwrite it with --yes"))
         }
         io::ErrorKind::NotFound => ("its directory does not exist".into(), None),
-        // The crate tempfile adds the name of the temporary file; people know only the target.
+        // The crate tempfile adds the name of the temporary file; users know only the target.
         _ => (error.to_string().split(" at path ").take(1).collect(), None),
     };
     Error::Other { doing: format!("write {}", path.display()), cause, hint: hint.map(str::to_owned) }

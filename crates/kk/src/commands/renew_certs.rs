@@ -1,4 +1,4 @@
-//! `kk certs renew`: certificates of a cluster that runs are renewed, and who uses them gets the new ones.
+//! `kk certs renew`: renews certificates of a running cluster and distributes them to the components that use them.
 
 use kk_cluster::{RENEWABLE, Session};
 use kk_engine::{Output, Summary};

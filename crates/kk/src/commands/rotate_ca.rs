@@ -1,4 +1,4 @@
-//! `kk certs rotate-ca`: a cluster that runs gets other CAs.
+//! `kk certs rotate-ca`: replaces the CAs of a running cluster.
 
 use kk_cluster::{Restarts, Session};
 use kk_engine::{Finding, Severity, Summary};
@@ -79,7 +79,7 @@ async fn rotate(args: &RotateCa, session: &Session, run: &mut Run<'_>) -> Result
     if rotation.rounds.is_empty() {
         run.execute(session.plan_clean_up(&probed, &authorities)?).await?;
     }
-    // Records what has changed, and verifies that the cluster works.
+    // Records the changes, and verifies that the cluster works.
     let rest = run.unless_stopped(session.plan_rest(&probed)).await?;
     carry_out(rest, run).await?;
     Ok(Some(Summary {

@@ -1,4 +1,4 @@
-//! What commands share that look at the hosts, work, and look again.
+//! Code for commands that probe the hosts, change them, and probe again.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,13 @@ use kk_engine::{Finding, Severity};
 use super::run::{Run, any_answered, refuse_without};
 use crate::error::Error;
 
-/// How often an API that does not answer is asked, with 5 seconds in between.
+/// How often an API that does not answer is queried, every 5 seconds.
 const LOOKS: usize = 12;
-/// Nor longer than this: one that hangs takes its time for each look.
+/// Time limit for all queries together, because each query to a hanging API lasts until its own time limit.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Warnings were shown before the first change, but for addons that are left out; an error that has come up since ends the run.
+/// Carries out a later plan of a command. Warnings were shown before the first change, except for addons that are left out. An
+/// error that occurred since then ends the run.
 pub(super) async fn carry_out(plan: Create, run: &mut Run<'_>) -> Result<(), Error> {
     let is_error = |finding: &&Finding| finding.severity == Severity::Error;
     let errors = plan.findings.iter().filter(is_error);
@@ -28,7 +29,7 @@ pub(super) async fn carry_out(plan: Create, run: &mut Run<'_>) -> Result<(), Err
     run.execute(plan.plan).await
 }
 
-/// An API server may be just starting: its kubelet has restarted, or a run ended early.
+/// Probes the hosts and waits for an API server that may be just starting: its kubelet has restarted, or a run was interrupted.
 pub(super) async fn probe(session: &Session, run: &Run<'_>) -> Result<Probed, Error> {
     let (mut looks, began) = (0, Instant::now());
     loop {

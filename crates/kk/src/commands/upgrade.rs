@@ -1,4 +1,4 @@
-//! `kk upgrade`: a cluster that runs gets another version of Kubernetes, one turn of hosts after the other.
+//! `kk upgrade`: upgrades a running cluster to another version of Kubernetes, one turn of hosts after the other.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus,
     run.finish(result).await
 }
 
-/// One of both is a mistake.
+/// A component must not be in both options.
 fn refuse_held_and_named(args: &Upgrade) -> Result<(), Error> {
     let given = args.components.given();
     let is_named =
@@ -90,12 +90,12 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
     if !run.confirm(&format!("Upgrade cluster {name} ({steps})?"), &tasks).await? {
         return Ok(None);
     }
-    // None is left half-way for want of a download.
+    // All downloads are done first, so that no host is left half-upgraded because a download fails.
     for plan in fetches.into_iter().filter(|plan| !plan.changes().is_empty()) {
         run.execute(plan).await?;
     }
     if !tasks.is_empty() {
-        // Kubernetes cannot go back to an older version; its objects can.
+        // Kubernetes cannot return to an older version; its objects can.
         let snapshot = run.unless_stopped(session.plan_snapshot(&probed)).await?;
         run.report_findings(&snapshot.findings)?;
         run.execute(snapshot.plan).await?;
@@ -111,7 +111,7 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
         step(&before, &next, &turns, &how, run).await?;
         from = *hop;
     }
-    // Whatever a create with this file still finds.
+    // All other differences that a create with this file finds.
     let probed = probe(session, run).await?;
     let rest = run.unless_stopped(session.plan_rest(&probed)).await?;
     carry_out(rest, run).await?;
@@ -125,13 +125,13 @@ async fn upgrade(args: &Upgrade, session: &Session, run: &mut Run<'_>) -> Result
     }))
 }
 
-/// The versions that the members of etcd run which answer.
+/// The versions of the etcd members that answer.
 async fn etcd_versions(session: &Session, run: &Run<'_>) -> Vec<String> {
     let members = session.members(&session.probe_etcd(run.stop_token()).await);
     members.into_iter().filter_map(|(_, member)| Some(member?.version)).collect()
 }
 
-/// What the file has to say, so that a create with it changes nothing, and an upgrade later on goes on from here.
+/// The lines that the file needs so that a create with it changes nothing, and a later upgrade continues from here.
 fn lines_for_the_file(args: &Upgrade, file: &Session, session: &Session) -> Vec<String> {
     let version = args.with_kubernetes.as_ref().map(|_| session.spec().kubernetes.version);
     let kubernetes = version.map(|version| format!("spec.kubernetes.version: {version}"));
@@ -151,16 +151,16 @@ fn lines_for_the_file(args: &Upgrade, file: &Session, session: &Session) -> Vec<
     kubernetes.into_iter().chain(pins).collect()
 }
 
-/// What an upgrade is going to do, and all that speaks against it.
+/// The planned work of an upgrade, and all blockers.
 struct Ahead {
-    /// The programs and images of each version.
+    /// The binaries and images of each version.
     fetches: Vec<Plan>,
     /// The turns of the first version.
     plans: Vec<Plan>,
     findings: Vec<Finding>,
 }
 
-/// Looks at all of it before the first change.
+/// Plans everything before the first change.
 async fn look_ahead(
     session: &Session,
     first: &Session,
@@ -196,8 +196,8 @@ async fn look_ahead(
     Ok(Ahead { fetches, plans, findings })
 }
 
-/// One minor version. Each turn looks again at what there is, so that a run after one that ended early goes on. Hosts whose
-/// turn fails are put back, and no other is begun.
+/// Upgrades by one minor version. Each turn probes the hosts again, so that a run after an interrupted one can resume. If a turn
+/// fails, its hosts are rolled back, and no other turn begins.
 async fn step(
     before: &Session,
     session: &Session,
@@ -221,7 +221,7 @@ async fn step(
         let turn = run.unless_stopped(session.plan_turn(&probed, names.clone(), how)).await?;
         if let Err(error) = carry_out(turn, run).await {
             let Error::Tasks(failures) = error else { return Err(error) };
-            // What has come to the new version in an earlier run stays there.
+            // Hosts that an earlier run has upgraded already are not rolled back.
             if before.spec().kubernetes.version != session.spec().kubernetes.version {
                 let there = session.with_version(&probed).await?;
                 names.retain(|name| !there.contains(name));
@@ -235,7 +235,7 @@ async fn step(
     if has_add_ons { Ok(()) } else { add_ons(session, run).await }
 }
 
-/// The error of a turn that has failed, after its hosts were put back.
+/// Rolls back the hosts of a failed turn and returns the turn's error.
 async fn put_back(
     before: &Session,
     names: &BTreeSet<String>,
@@ -276,7 +276,7 @@ async fn add_ons(session: &Session, run: &mut Run<'_>) -> Result<(), Error> {
     carry_out(plan, run).await
 }
 
-/// One host after the other; workers as many at once as may be away.
+/// Divides turns into batches: one host each, except workers, of which as many as may be unavailable at once.
 fn batches(session: &Session, turns: &[String], at_once: Most) -> Vec<BTreeSet<String>> {
     let spec = session.spec();
     let is_worker = |name: &&String| {

@@ -1,4 +1,4 @@
-//! `kk version`: of this program, and which Kubernetes it installs.
+//! `kk version`: prints the version of kk, and the Kubernetes version that it installs.
 
 use kk_artifact::{Catalogue, Component};
 use kk_config::{Arch, DEFAULT_KUBERNETES_VERSION, NEWEST_MINOR, OLDEST_MINOR};
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Version, printer: &Printer) -> Result<(), Error> {
     printer.print_stdout(&text)
 }
 
-/// Versions of Kubernetes whose checksums are built in, a line each. They are the same for all architectures.
+/// Versions of Kubernetes whose checksums are built in, one per line. They are the same for all architectures.
 fn known_versions() -> String {
     let catalogue = Catalogue::builtin();
     catalogue.versions(Component::Kubeadm, Arch::Amd64).map(|version| format!("v{version}\n")).collect()

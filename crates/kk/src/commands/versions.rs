@@ -1,4 +1,5 @@
-//! `kk versions`: what can be installed, which versions go together, and versions that the release does not know.
+//! `kk versions`: lists installable versions, shows the defaults for a Kubernetes version, and adds versions that the release
+//! does not know.
 
 use std::{io, path::Path};
 
@@ -69,7 +70,7 @@ fn list(args: &ListVersions, printer: &Printer) -> Result<(), Error> {
     printer.print_stdout(&table.render(WIDEST))
 }
 
-/// The versions of a component in order, each with the architectures for which its sum is known.
+/// The versions of a component in order, each with the architectures for which its checksum is known.
 fn by_version(catalogue: &Catalogue, component: Component) -> Vec<(String, String)> {
     let mut all: Vec<_> =
         Arch::ALL.into_iter().flat_map(|arch| catalogue.versions(component, arch)).collect();

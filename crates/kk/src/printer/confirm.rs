@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 
 use crate::error::Error;
 
-/// Asks until the answer is yes or no. An input that ends is a no.
+/// Asks until the answer is yes or no. The end of the input counts as no.
 pub(super) fn ask(question: &str, input: &mut impl BufRead, output: &mut impl Write) -> Result<bool, Error> {
     let failed = |error| Error::other("ask on the terminal", error);
     loop {

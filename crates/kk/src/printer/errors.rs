@@ -1,4 +1,4 @@
-//! Why a command failed, and warnings of the configuration, as text.
+//! Formats the problems of a failed command, and warnings of the configuration, as text.
 
 use kk_engine::{FailedTask, Problem, Warning};
 
@@ -6,7 +6,7 @@ use crate::exit::ExitStatus;
 
 use super::{Paint, text};
 
-/// Stands for the title of a task where a host did not answer and no task had begun.
+/// The title for a host that did not answer before any task began.
 pub const CONNECT: &str = "Connect";
 
 /// One block for each problem; hosts that failed in the same way share one.
@@ -31,7 +31,7 @@ pub fn render(problems: &[Problem], paint: Paint) -> String {
     blocks.join("\n")
 }
 
-/// A warning with its place.
+/// A warning with its position.
 pub fn warning(warning: &Warning, paint: Paint) -> String {
     if let Some(place) = &warning.place {
         return format!("{}\n", coloured(&place.text, |word| paint.yellow(word)));
@@ -40,7 +40,7 @@ pub fn warning(warning: &Warning, paint: Paint) -> String {
     format!("{} {}{}\n", paint.yellow("warning:"), warning.message, hint.unwrap_or_default())
 }
 
-/// What stands below the problems of a run: its state, its log, and what to do.
+/// The text below the problems of a run: its state, its log, and the next step.
 pub fn closing(problems: &[Problem], changed: usize, log: Option<&str>) -> String {
     let cancelled = problems.iter().any(|problem| problem.exit_code == ExitStatus::Cancelled.code());
     let tasks_ran =
@@ -55,7 +55,7 @@ pub fn closing(problems: &[Problem], changed: usize, log: Option<&str>) -> Strin
     }
 }
 
-/// What stands below the problems of a command that did not begin a run.
+/// The text below the problems of a command that did not begin a run.
 pub fn count(problems: &[Problem]) -> Option<String> {
     let config = |problem: &&Problem| problem.exit_code == ExitStatus::Config.code();
     let number = problems.iter().filter(config).count();

@@ -1,10 +1,10 @@
-//! What was noticed about the hosts before the first change: one table for all hosts.
+//! Formats the findings about the hosts before the first change: one table for all hosts.
 
 use kk_engine::{Finding, Severity};
 
 use super::{Paint, Table, text};
 
-/// The table: errors first, then warnings, then what is adapted to; equal findings of several hosts in one row.
+/// The table: errors first, then warnings, then adaptations; equal findings of several hosts share a row.
 pub fn render(findings: &[Finding], paint: Paint, width: usize) -> String {
     let mut table = Table::new(["", "HOSTS", "FINDING", "WHAT TO DO"]);
     let same =
@@ -22,7 +22,7 @@ pub fn render(findings: &[Finding], paint: Paint, width: usize) -> String {
     table.render(width)
 }
 
-/// The name in the column of hosts; what concerns the cluster has none.
+/// The name in the column of hosts: "all" for a finding about the cluster.
 fn host(finding: &Finding) -> String {
     finding.host.clone().unwrap_or_else(|| "all".into())
 }

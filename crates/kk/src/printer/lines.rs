@@ -1,17 +1,17 @@
-//! Progress as plain lines, for logs and pipes: one for each task that changed something, each failure and
-//! each module. The clock in front of a line is the time since the run began.
+//! Formats progress as plain lines, for logs and pipes: a line for each task that changed something, each failure and each
+//! module. The time before a line is the time since the run began.
 
 use kk_engine::{Event, EventKind, Outcome};
 
 use super::{Paint, text};
 
-/// The lines for an event; empty for what is of no use in a log.
+/// The lines for an event; empty for events that are useless in a log.
 pub fn render(event: &Event, paint: Paint) -> String {
     let clock = paint.dim(&format!("[{:>6}]", text::duration(event.at_ms)));
     lines(&event.kind, paint).into_iter().map(|line| format!("{clock} {line}\n")).collect()
 }
 
-/// What is worth a line, without the clock. The live view prints these above its bars, too.
+/// The lines for an event, without the time. The live view prints these above its bars, too.
 pub(super) fn lines(event: &EventKind, paint: Paint) -> Vec<String> {
     match event {
         EventKind::RunStarted { command, hosts, .. } if hosts.is_empty() => vec![paint.bold(command)],
@@ -27,7 +27,7 @@ pub(super) fn lines(event: &EventKind, paint: Paint) -> Vec<String> {
     }
 }
 
-/// The events that belong to no task and are worth a line in the live view as well.
+/// The line for an event without a task. The live view shows it, too.
 pub(super) fn headline(event: &EventKind, paint: Paint) -> Option<String> {
     match event {
         EventKind::Note { host: Some(host), message } => {
@@ -58,7 +58,7 @@ fn planned(modules: &[(String, usize)]) -> String {
     format!("{} to do in {}", text::count(steps, "step"), text::count(busy, "module"))
 }
 
-/// What became of a task on a host; `what` names both.
+/// The result of a task on a host; `what` names both.
 pub(super) fn finished(what: &str, outcome: &Outcome, took_ms: u64, paint: Paint) -> Option<String> {
     let took = paint.dim(&text::duration(took_ms));
     match outcome {

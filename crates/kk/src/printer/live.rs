@@ -1,7 +1,7 @@
-//! Progress on a terminal: a line for each host with what it does now, a bar for its transfer, and finished
-//! modules above. More hosts than the terminal has lines are folded into one line.
+//! Shows progress on a terminal: a line for each host with its current task, a bar for its transfer, and finished modules above.
+//! If there are more hosts than the terminal has lines, they share one line.
 //!
-//! The state here is only what is drawn; it follows the events and nothing else reads it.
+//! The state here is only for drawing. It is derived from the events, and no other code reads it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,10 +12,10 @@ use super::{Paint, lines};
 
 /// How often spinners turn.
 const TICK: Duration = Duration::from_millis(100);
-/// Lines that are left free under and above the hosts.
+/// Lines that are left free below and above the hosts.
 const SPARE_LINES: usize = 3;
 
-/// A bar with its bytes needs this many columns beside a title that can be read.
+/// Minimum number of columns for a bar with its bytes next to a readable title.
 const WIDE: usize = 96;
 
 /// The live view.
@@ -23,7 +23,7 @@ pub(super) struct Live {
     bars: MultiProgress,
     look: Look,
     hosts: BTreeMap<String, Host>,
-    /// The one line that stands for all hosts when there are too many.
+    /// The one line for all hosts if there are too many.
     folded: Option<ProgressBar>,
     /// Lines of the terminal.
     height: usize,
@@ -39,11 +39,11 @@ struct Look {
 
 /// One host.
 struct Host {
-    /// Absent when the hosts are folded.
+    /// Absent if all hosts share a line.
     bar: Option<ProgressBar>,
-    /// What it does between tasks.
+    /// The text between tasks.
     idle: &'static str,
-    /// Its running tasks, the youngest last.
+    /// Its running tasks, the newest last.
     running: Vec<Running>,
 }
 
@@ -51,7 +51,7 @@ struct Running {
     module: String,
     task: String,
     title: String,
-    /// Whether it has said how many bytes it moves.
+    /// Whether it has reported how many bytes it transfers.
     transfer: bool,
 }
 
@@ -97,7 +97,7 @@ impl Live {
         }
     }
 
-    /// Removes all lines that are still alive.
+    /// Removes all lines that are still displayed.
     pub(super) fn clear(&mut self) {
         for bar in self.hosts.values().filter_map(|host| host.bar.as_ref()).chain(&self.folded) {
             bar.finish_and_clear();
@@ -106,18 +106,18 @@ impl Live {
         self.folded = None;
     }
 
-    /// Whether lines are drawn that a text must not be written into.
+    /// Whether lines are displayed that other text must not interrupt.
     pub(super) fn is_drawn(&self) -> bool {
         !self.hosts.is_empty()
     }
 
-    /// Writes a text above what is drawn.
+    /// Prints a text above the display.
     pub(super) fn above(&self, text: &str) {
-        // Nobody reads it when the terminal has gone away.
+        // If the terminal is gone, there is no reader.
         let _ = self.bars.println(text);
     }
 
-    /// Makes a line for a host that has none: at the start, and again after a question cleared the screen.
+    /// Adds a line for a host without one: at the start, and again after a question cleared the screen.
     fn add_host(&mut self, name: &str) {
         if self.hosts.contains_key(name) {
             return;
@@ -143,7 +143,7 @@ impl Live {
         }
     }
 
-    /// Lets one line stand for all hosts.
+    /// Replaces the lines of all hosts by one line.
     fn fold(&mut self) {
         for bar in self.hosts.values_mut().filter_map(|host| host.bar.take()) {
             bar.finish_and_clear();
@@ -163,7 +163,7 @@ impl Live {
         self.change(name, |host| host.idle = what);
     }
 
-    /// Changes a host and draws what follows from it.
+    /// Changes a host and redraws it.
     fn change(&mut self, name: &str, change: impl FnOnce(&mut Host)) {
         if let Some(host) = self.hosts.get_mut(name) {
             change(host);
@@ -196,7 +196,7 @@ impl Host {
         bar.set_position(done);
         let total = (total > 0).then_some(total);
         if first || bar.length() != total {
-            // Also takes the position into the rate, so that what a resumed transfer had before does not count.
+            // This also sets the start of the rate, so that bytes of an earlier attempt do not count in a resumed transfer.
             total.map_or_else(|| bar.unset_length(), |total| bar.set_length(total));
             bar.reset_eta();
         }
@@ -211,7 +211,7 @@ impl Host {
         self.running.last().map_or(self.idle, |running| running.title.as_str())
     }
 
-    /// All that runs, the transfer last: its bar stands beside it.
+    /// Draws all running tasks, the transfer last, next to its bar.
     fn draw(&self, look: Look) {
         let Some(bar) = &self.bar else { return };
         let (transfers, steps): (Vec<&Running>, Vec<&Running>) =

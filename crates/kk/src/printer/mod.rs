@@ -1,7 +1,7 @@
-//! The only place that writes to the terminal. Data goes to standard output, everything else to standard error.
+//! Writes all output to the terminal; no other code does. Data is written to standard output, everything else to standard error.
 //!
-//! [`Printer`] owns the live view and knows what kind of reader there is; the other files here turn values into
-//! text and write nothing.
+//! [`Printer`] owns the live view and distinguishes people from programs; the other files here turn values into text and write
+//! nothing.
 
 mod confirm;
 pub mod errors;
@@ -31,10 +31,10 @@ use crate::error::Error;
 use live::Live;
 use pending::Pending;
 
-/// Widest text, also on a wide terminal and where the width is unknown.
+/// Maximum width of text, even if the terminal is wider or its width is unknown.
 const WIDEST: usize = 110;
 
-/// Writes for a person or a program. Clones share what is drawn and what is pending.
+/// Writes for people or for programs. Clones share the display and the pending events.
 #[derive(Clone)]
 pub struct Printer {
     format: OutputFormat,
@@ -49,7 +49,7 @@ struct Screen {
     /// Absent without a terminal, with `--no-progress`, and for programs.
     live: Option<Live>,
     pending: Pending,
-    /// Why standard output could not be written.
+    /// The error of a failed write to standard output.
     failure: Option<Error>,
 }
 
@@ -62,7 +62,7 @@ impl Printer {
         let paint = colour(io::stderr().is_terminal());
         let progress = options.output == OutputFormat::Text && !options.no_progress;
         let live = (progress && io::stderr().is_terminal() && !dumb && !set("CI")).then(|| {
-            // indicatif asks console, which looks at standard output; the bars are on standard error.
+            // indicatif uses console, which checks standard output; the bars are on standard error.
             console::set_colors_enabled(paint.colour);
             let (height, width) = Term::stderr().size();
             Live::new(paint, height.into(), width.into())
@@ -77,7 +77,7 @@ impl Printer {
         Self::new(OutputOptions { no_progress: true, output: OutputFormat::Text })
     }
 
-    /// Writes data. A reader that has closed its end (`kk … | head`) is no error.
+    /// Writes data. A reader that has closed the pipe (`kk … | head`) is no error.
     ///
     /// # Errors
     /// Standard output cannot be written, for example because the disk is full.
@@ -91,12 +91,12 @@ impl Printer {
         }
     }
 
-    /// Writes a message for the user, above the live view where there is one.
+    /// Writes a message for the user, above the live view if there is one.
     pub fn message(&self, text: &str) {
         let text = text.trim_end_matches('\n');
         match &mut self.screen().live {
             Some(live) if live.is_drawn() => live.above(text),
-            // Without standard error there is nowhere to report that.
+            // Without standard error, the failure cannot be reported anywhere.
             _ => drop(writeln!(io::stderr().lock(), "{text}")),
         }
     }
@@ -106,7 +106,7 @@ impl Printer {
         self.event(&outside_run(EventKind::Warning(warning)));
     }
 
-    /// Writes what a command that has no run has noticed.
+    /// Writes a notice of a command that has no run.
     pub fn notice(&self, kind: EventKind) {
         let event = outside_run(kind);
         if let Some(line) = lines::headline(&event.kind, self.paint) {
@@ -114,7 +114,7 @@ impl Printer {
         }
     }
 
-    /// Writes why a command that has no run failed: for programs as events, and always for people.
+    /// Writes why a command that has no run failed: as events for programs, and in any case as text for people.
     pub fn error(&self, error: &Error) {
         for warning in error.warnings() {
             self.warning(warning);
@@ -126,7 +126,7 @@ impl Printer {
         self.message(&text);
     }
 
-    /// Shows that something has happened. Never fails: a run does not depend on its audience.
+    /// Displays an event. Never fails, because a run does not depend on its readers.
     pub fn event(&self, event: &Event) {
         if self.format == OutputFormat::Json {
             let line = serde_json::to_string(event).expect("events are plain data");
@@ -154,7 +154,7 @@ impl Printer {
         }
     }
 
-    /// Programs get the end of a run as events; why it failed is for people, too.
+    /// Displays the end of a run. Programs get it as events; the text of failures is also for people.
     fn finished(&self, shown: pending::Shown, ok: bool) {
         self.clear();
         if let Some(data) = shown.data.filter(|_| self.format == OutputFormat::Text) {
@@ -174,7 +174,7 @@ impl Printer {
         self.screen().failure.take().map_or(Ok(()), Err)
     }
 
-    /// Asks whether to go on. Only where [`Printer::can_ask`].
+    /// Asks for confirmation. Call it only if [`Printer::can_ask`].
     ///
     /// # Errors
     /// The terminal cannot be read.
@@ -183,7 +183,7 @@ impl Printer {
         confirm::ask(question, &mut io::stdin().lock(), &mut io::stderr().lock())
     }
 
-    /// Whether there is a person who can answer.
+    /// Whether a user can answer.
     pub fn can_ask(&self) -> bool {
         self.format == OutputFormat::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
@@ -195,7 +195,7 @@ impl Printer {
     }
 
     fn screen(&self) -> MutexGuard<'_, Screen> {
-        // What is drawn stays usable when a thread panicked while drawing.
+        // The display stays usable if a thread panicked while drawing.
         self.screen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,12 +1,12 @@
-//! Events that are shown together: findings as one table, the plan, the problems, the end of a run.
+//! Collects events that are shown together: findings as one table, the plan, the problems, the end of a run.
 //!
-//! [`Pending`] keeps them until the event that ends their group.
+//! [`Pending`] stores them until the event that ends their group.
 
 use kk_engine::{EventKind, Finding, PlannedTask, Problem, Summary};
 
 use super::{Paint, errors, findings, plan, summary};
 
-/// What waits to be shown.
+/// The events that wait to be shown.
 #[derive(Default)]
 pub(super) struct Pending {
     dry_run: bool,
@@ -14,11 +14,11 @@ pub(super) struct Pending {
     planned: Vec<PlannedTask>,
     problems: Vec<Problem>,
     summary: Option<Summary>,
-    /// Modules that did something, and their time in milliseconds.
+    /// Modules that changed something, and their time in milliseconds.
     modules: Vec<(String, u64)>,
 }
 
-/// What is shown now.
+/// The text to show now.
 #[derive(Default)]
 pub(super) struct Shown {
     /// For standard error.
@@ -28,7 +28,7 @@ pub(super) struct Shown {
 }
 
 impl Pending {
-    /// Keeps what belongs to a group, and gives what the event makes complete.
+    /// Stores an event that belongs to a group, and returns the text of a group that the event completes.
     pub(super) fn event(&mut self, event: &EventKind, paints: [Paint; 2], width: usize) -> Shown {
         let [paint, data_paint] = paints;
         let mut shown = Shown::default();
@@ -48,8 +48,8 @@ impl Pending {
                     let closing = errors::closing(&problems, *changed, log.as_deref());
                     shown.message += &format!("{}\n{closing}", errors::render(&problems, paint));
                 }
-                // Findings that end the run hide no plan: it shows what else there is to do. But no plan and a
-                // problem together do not mean that nothing is to do.
+                // Findings that end the run do not hide the plan, which shows the other work. But an empty plan together with a
+                // problem does not mean that there is nothing to do, so it is not shown.
                 let planned = std::mem::take(&mut self.planned);
                 if self.dry_run && (is_whole || !planned.is_empty()) {
                     shown.data = Some(plan::render(&planned, data_paint));

@@ -1,4 +1,4 @@
-//! The plan: what would be done, by module, task and host.
+//! Formats the plan: the pending changes, by module, task and host.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn changes(hosts: &[String], lines: &[String]) -> String {
     }
 }
 
-/// `12 changes on 3 hosts and this machine`. Downloads are made here.
+/// `12 changes on 3 hosts and this machine`. The control machine makes the downloads.
 pub fn total(tasks: &[PlannedTask]) -> String {
     let changes = tasks.iter().map(|task| task.changes.len()).sum();
     let mut hosts: BTreeSet<&str> = tasks.iter().map(|task| task.host.as_str()).collect();

@@ -1,10 +1,10 @@
-//! What a cluster looks like, for people.
+//! Formats the state of a cluster for people.
 
 use kk_cluster::{CertificateStatus, KubeSphereStatus, MemberDetail, NodeState, Status};
 
 use super::{Paint, Table, findings, plan, text};
 
-/// Certificates that a status names: the rest is in `kk certs check-expiration`.
+/// Number of certificates in a status: `kk certs check-expiration` shows the others.
 const SOONEST: usize = 3;
 
 /// Nodes, etcd, certificates, findings and drift.
@@ -63,7 +63,7 @@ fn components(kubesphere: &KubeSphereStatus) -> String {
     format!("\nKubeSphere{version}: {}\n{table}", kubesphere.phase)
 }
 
-/// A row for each.
+/// A table with a row for each certificate.
 pub fn certificates(all: &[CertificateStatus]) -> String {
     let mut table = Table::new(["HOST", "CERTIFICATE", "ENDS", "LEFT"]);
     for one in all {
@@ -78,7 +78,7 @@ pub fn certificates(all: &[CertificateStatus]) -> String {
     table.render(super::WIDEST)
 }
 
-/// A row for each member of etcd.
+/// A table with a row for each member of etcd.
 pub fn members(all: &[(String, Option<MemberDetail>)]) -> String {
     let mut table =
         Table::new(["HOST", "ROLE", "CLUSTER", "VERSION", "SIZE", "IN USE", "REVISION", "ALARMS"]);

@@ -1,4 +1,4 @@
-//! What the user wants to know after a run that went well.
+//! Formats the summary of a successful run.
 
 use kk_engine::Summary;
 
@@ -13,7 +13,7 @@ pub struct End<'a> {
     pub took_ms: u64,
     /// The directory of the run.
     pub log: Option<&'a str>,
-    /// Modules that did something, and their time in milliseconds.
+    /// Modules that changed something, and their time in milliseconds.
     pub modules: &'a [(String, u64)],
 }
 
@@ -46,7 +46,7 @@ pub fn render(summary: &Summary, end: &End<'_>, paint: Paint, width: usize) -> S
     out
 }
 
-/// `binaries 8.2s, etcd 3.1s`: the longest first, so that the slow one is seen. They overlap; the sum says nothing.
+/// `binaries 8.2s, etcd 3.1s`: the longest first. The times overlap, so their sum has no meaning.
 fn times(modules: &[(String, u64)]) -> String {
     let mut modules: Vec<&(String, u64)> = modules.iter().collect();
     modules.sort_by_key(|(_, took)| std::cmp::Reverse(*took));

@@ -1,12 +1,12 @@
-//! A table in columns that fits a terminal: cells are wrapped, the last column takes the room that is left.
+//! A table that fits a terminal: cells are wrapped, and the last column gets the remaining width.
 
 use console::measure_text_width;
 
 /// Space between two columns.
 const GAP: &str = "  ";
-/// The last column never gets narrower than this; better a long line than one word a line.
+/// Minimum width of the last column: a long line is better than one word per line.
 const NARROWEST: usize = 24;
-/// No other column gets wider than this.
+/// Maximum width of the other columns.
 const WIDEST: usize = 40;
 
 /// Rows under a heading.
@@ -26,7 +26,7 @@ impl<const N: usize> Table<N> {
         self.rows.push(cells);
     }
 
-    /// The lines, at most `width` characters wide where that is possible.
+    /// The lines, at most `width` characters wide if possible.
     pub fn render(&self, width: usize) -> String {
         let widths = self.widths(width);
         self.rows.iter().map(|row| lines_of(row, &widths)).collect()
@@ -64,7 +64,7 @@ fn lines_of<const N: usize>(row: &[String; N], widths: &[usize; N]) -> String {
     out
 }
 
-/// Breaks a text between words. A word wider than the room stays whole: it is a path or an address to copy.
+/// Breaks a text between words. A word wider than the space is not broken: it is a path or an address to copy.
 fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,11 +1,11 @@
-//! Small pieces of text: paint, numbers with units, lists of hosts.
+//! Formats small texts: colours, numbers with units, lists of hosts.
 
 use console::Style;
 
-/// Puts colour on text, or leaves it alone.
+/// Colours text, or leaves it unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paint {
-    /// Whether there is colour at all.
+    /// Whether text is coloured.
     pub colour: bool,
 }
 
@@ -32,7 +32,7 @@ impl Paint {
         self.put(Style::new().yellow(), text)
     }
 
-    /// Hints and what `kk` adapts to.
+    /// Hints and adaptations.
     pub fn cyan(self, text: &str) -> String {
         self.put(Style::new().cyan(), text)
     }
@@ -42,7 +42,7 @@ impl Paint {
         self.put(Style::new().bold(), text)
     }
 
-    /// What is there for reference only.
+    /// Text for reference only.
     pub fn dim(self, text: &str) -> String {
         self.put(Style::new().dim(), text)
     }
@@ -85,7 +85,7 @@ pub fn names<S: AsRef<str>>(all: &[S], most: usize) -> String {
     }
 }
 
-/// "Start etcd" → "start etcd", "CoreDNS …" stays: a title made fit for the middle of a sentence.
+/// Adapts a title for the middle of a sentence: "Start etcd" becomes "start etcd", "CoreDNS …" stays unchanged.
 pub fn in_sentence(title: &str) -> String {
     let mut letters = title.chars();
     match (letters.next(), letters.next()) {
@@ -103,7 +103,7 @@ fn title_is_name(title: &str) -> bool {
     title.split_whitespace().next().is_some_and(|word| word.chars().skip(1).any(char::is_uppercase))
 }
 
-/// Items that are equal but for their host, folded: the first of each kind with all its hosts, in order.
+/// Groups items that are equal except for their host: the first item of each kind with all its hosts, in order.
 pub fn fold<T>(
     items: &[T],
     host: impl Fn(&T) -> String,
@@ -119,7 +119,7 @@ pub fn fold<T>(
     groups
 }
 
-/// Text moved to the right, each line.
+/// Indents each line of a text.
 pub fn indent(text: &str, by: usize) -> String {
     let margin = " ".repeat(by);
     text.lines().map(|line| format!("{margin}{line}\n")).collect()

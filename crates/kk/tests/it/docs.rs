@@ -1,4 +1,4 @@
-//! Pages that repeat what the code says, held to it.
+//! Compares pages of the documentation with the code that they describe.
 //!
 //! `UPDATE_DOCS=1 cargo test -p kk --test it docs` writes the tables of docs/configuration.md and docs/cli.md again.
 
@@ -20,7 +20,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(file(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The fields that the warning about a file with all of KubeKey's fields names.
+/// The fields that are named in the warning about a file with all of KubeKey's fields.
 fn without_effect() -> BTreeSet<String> {
     let text = read("crates/kk-config/tests/kubekey-full.yaml");
     let loaded = load("kubekey-full.yaml", &text, &Overrides::default()).expect("the file is valid");
@@ -29,8 +29,8 @@ fn without_effect() -> BTreeSet<String> {
     warnings.flat_map(|names| names.split(", ")).map(str::to_owned).collect()
 }
 
-/// A row for each field below `schema`; a field without effect stands for all that is below it. Of a map whose values have
-/// fields there is one row for itself, and one for each of them behind a `*`.
+/// A row for each field below `schema`; a field without effect stands for everything below it. A map whose values have fields
+/// gets a row for itself, and a row for each of these fields after a `*`.
 fn rows(root: &Value, schema: &Value, path: &str, without: &BTreeSet<String>, out: &mut Vec<String>) {
     let Some(fields) = resolve(root, schema)["properties"].as_object() else { return };
     for (name, field) in fields {
@@ -53,7 +53,7 @@ fn rows(root: &Value, schema: &Value, path: &str, without: &BTreeSet<String>, ou
     }
 }
 
-/// The schema behind a reference, of a list's items, or of an optional value.
+/// The schema of a reference, of a list's items, or of an optional value.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
         return &root["$defs"][name];
@@ -77,7 +77,7 @@ fn default(value: &Value) -> String {
     }
 }
 
-/// What stands between the marks of a page is `text`, or becomes it.
+/// Compares the text between the marks of a page with `text`, or replaces it.
 fn hold(path: &str, text: &str) {
     let page = read(path);
     let (before, rest) = page.split_once(BEGIN).expect("the page has the mark at which the text begins");
@@ -89,7 +89,7 @@ fn hold(path: &str, text: &str) {
     }
 }
 
-/// A section for each command that does something: what it does, and its options.
+/// A section for each command without subcommands: its description and its options.
 fn sections(command: &Command, path: &str) -> String {
     if command.has_subcommands() {
         let inner = command.get_subcommands().filter(|inner| inner.get_name() != "help");
@@ -103,7 +103,7 @@ fn sections(command: &Command, path: &str) -> String {
     format!("### {path}\n\n{about}.\n\n{head}{options}{end}")
 }
 
-/// `| -f, --filename FILE | default | help |`, with what is typed marked as code.
+/// `| -f, --filename FILE | default | help |`, with typed text marked as code.
 fn option(arg: &Arg) -> String {
     let code = |text: String| format!("`{text}`");
     let takes_value = arg.get_action().takes_values();
@@ -134,7 +134,7 @@ fn the_page_on_the_command_line_has_every_option() {
     assert!(text.contains("| `finding` | `severity`, `host`, `message`, `hint` |"), "{text}");
 }
 
-/// A row for each kind of event, with its fields. The schema of the type is what is serialised.
+/// A row for each kind of event, with its fields. The schema of the type describes its serialised form.
 fn events() -> String {
     let schema = schemars::generate::SchemaSettings::draft2020_12().into_generator();
     let schema: Value = schema.into_root_schema_for::<kk_engine::EventKind>().into();
@@ -191,7 +191,7 @@ fn the_page_on_the_command_line_names_every_exit_code() {
     }
 }
 
-/// Command lines of kk in a page: in blocks of code, and between backticks.
+/// Command lines of kk in a page: in code blocks, and between backticks.
 fn command_lines(page: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut text = String::new();
@@ -209,7 +209,7 @@ fn command_lines(page: &str) -> Vec<String> {
     lines
 }
 
-/// What is wrong with a command line: placeholders may stand for its values.
+/// The unknown word of a command line, if there is one. Placeholders are permitted as values.
 fn unknown_part(root: &Command, line: &str) -> Option<String> {
     let mut command = root;
     let mut words = line.split_whitespace().skip(1).peekable();
@@ -234,7 +234,7 @@ fn unknown_part(root: &Command, line: &str) -> Option<String> {
 fn commands_in_the_documentation_are_there() {
     let mut root = Cli::command();
     root.build();
-    // KubeKey's, named where the differences are told.
+    // Commands of KubeKey, named where the differences are described.
     let not_here = ["kk init os", "kk alpha"];
     let mut count = 0;
     for page in [

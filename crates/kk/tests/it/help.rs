@@ -1,4 +1,4 @@
-//! Every help page, as a snapshot, and what the words on them promise.
+//! Snapshots of every help page, and checks of their text.
 
 use clap::{Command, CommandFactory};
 use insta::assert_snapshot;

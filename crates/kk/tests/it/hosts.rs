@@ -1,4 +1,4 @@
-//! Commands that work on hosts, as far as they get without a host that answers.
+//! Commands that work on hosts, as far as they get if no host answers.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("all output is UTF-8")
 }
 
-/// A cluster of two hosts on this machine's loopback, behind these SSH ports.
+/// A cluster of two hosts on this machine's loopback, with these SSH ports.
 fn cluster(ports: [u16; 2]) -> TempDir {
     let directory = tempdir().expect("there is a directory for temporary files");
     let host = |number: usize, port: u16| {
@@ -53,7 +53,7 @@ fn cluster(ports: [u16; 2]) -> TempDir {
     directory
 }
 
-/// A port on which nobody listens: it was free a moment ago.
+/// A port without a listener: it was free a moment ago.
 fn closed_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     listener.local_addr().expect("a bound socket has an address").port()
@@ -105,7 +105,7 @@ fn hosts_that_cannot_be_reached_are_told_in_text_and_as_events() {
         let last = events.last().expect("the run has events");
         assert_eq!((&last["event"], &last["exit_code"]), (&"run_finished".into(), &4.into()), "{verb}");
 
-        // What was printed is kept: the journal as it is, the log in words.
+        // The printed output is also recorded: unchanged in the journal, as text in the log.
         let run = directory.path().join(last["log"].as_str().expect("a run has a directory"));
         assert_eq!(fs::read_to_string(run.join("journal.jsonl")).unwrap(), text(&output.stdout), "{verb}");
         let log = fs::read_to_string(run.join("kk.log")).unwrap();
@@ -180,7 +180,7 @@ fn values_that_make_no_sense_are_usage_errors() {
     }
 }
 
-/// A host that accepts a connection and says nothing: only a signal or the time limit ends the wait for it.
+/// A host that accepts a connection and sends nothing: only a signal or the time limit ends the wait for it.
 struct Silent {
     listener: TcpListener,
     directory: TempDir,
@@ -198,7 +198,7 @@ impl Silent {
         Self { listener, directory }
     }
 
-    /// Starts a create, through `env` with an option on signals, and comes back when it waits for the host.
+    /// Starts a create, through `env` with an option on signals, and returns when the create waits for the host.
     fn create(&self, signals: &str) -> (Child, TcpStream) {
         let mut child = Command::new("env")
             .args([signals, env!("CARGO_BIN_EXE_kk"), "create", "cluster", "-f", "cluster.yaml", "-y"])
@@ -274,12 +274,12 @@ fn the_soft_limit_of_descriptors_is_raised_to_the_hard_one() {
     assert_eq!(words[3], words[4], "soft and hard: {line}");
 }
 
-/// A run on a terminal that goes away in the middle, as with a lost SSH session.
+/// A run whose terminal disappears, as with a lost SSH session.
 #[test]
 fn a_run_ends_tidily_with_its_terminal() {
     let silent = Silent::new();
-    // This shell outlives the terminal, to write down how kk ended. The one around it, the terminal's first, does not:
-    // its end is what tells the kernel to signal the others.
+    // This shell outlives the terminal, to record how kk ended. The shell around it, the first of the terminal, does not: when it
+    // ends, the kernel signals the others.
     let script = format!(
         "trap : HUP; env --default-signal=HUP '{}' create cluster -f cluster.yaml -y; echo $? >code",
         env!("CARGO_BIN_EXE_kk")
@@ -323,7 +323,7 @@ fn a_second_run_on_the_same_cluster_is_refused() {
     child.wait().unwrap();
 }
 
-/// The first connection, if one comes within ten seconds.
+/// The first connection, if there is one within ten seconds.
 fn accept(listener: &TcpListener) -> Option<TcpStream> {
     listener.set_nonblocking(true).expect("a listener can be asked without waiting");
     let began = Instant::now();

@@ -1,6 +1,6 @@
 //! One executable for all integration tests of this crate, so that its dependencies are linked once.
 //!
-//! The program `kk`, its pages and what it prints.
+//! The binary `kk`, its documentation and its output.
 
 mod docs;
 mod help;

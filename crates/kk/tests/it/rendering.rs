@@ -1,4 +1,4 @@
-//! What people and programs read, as snapshots: plain lines, JSON, plan, table, errors, summary.
+//! Snapshots of the output for people and programs: plain lines, JSON, plan, table, errors, summary.
 
 use insta::assert_snapshot;
 use kk::error::{Error, HostFailure};
@@ -25,7 +25,7 @@ fn a_run_that_fails_as_plain_lines() {
 #[test]
 fn events_as_json_lines_keep_their_form() {
     let events = recorded::failing();
-    // Progress is left out of the snapshot after the first: they are all alike.
+    // After the first, progress is left out of the snapshot, because all progress events are alike.
     let mut progress = 0;
     let lines: Vec<String> = events
         .iter()

@@ -1,4 +1,4 @@
-//! `kk artifact export`: makes a bundle of what a manifest lists.
+//! `kk artifact export`: exports a bundle with the contents of a manifest.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +48,7 @@ async fn export(args: &ArtifactExport, manifest: &Manifest, run: &LocalRun<'_>) 
     Ok(exported)
 }
 
-/// The steps of an export, as they are shown.
+/// The displayed steps of an export.
 struct Shown<'a> {
     run: &'a LocalRun<'a>,
     step: Mutex<Step>,
@@ -80,7 +80,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Ends a step and begins the next, which moves so many bytes.
+    /// Ends a step and begins the next one, which transfers `bytes` bytes.
     fn next(&self, change: String, name: &'static str, title: &'static str, bytes: u64) {
         self.run.end(self.step(), change);
         self.done.store(0, Ordering::Relaxed);
@@ -116,7 +116,7 @@ fn summary(args: &ArtifactExport, exported: &Exported) -> Summary {
     }
 }
 
-/// What a bundle holds, in words.
+/// The contents of a bundle, as text.
 pub(super) fn held(index: &BundleIndex) -> String {
     let BundleIndex { programs, images, packages, charts, manifests, .. } = index;
     let mut parts =

@@ -1,4 +1,4 @@
-//! `kk artifact import`: takes what a bundle holds into the directory for downloads.
+//! `kk artifact import`: unpacks a bundle into the download directory.
 
 use kk_artifact::{Store, StoreSettings};
 

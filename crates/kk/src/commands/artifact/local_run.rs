@@ -1,4 +1,4 @@
-//! A run that works on no host: its events, from the first to the last.
+//! A run without hosts: its events, from the first to the last.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,16 +13,16 @@ use crate::printer::Printer;
 
 use super::super::run::timestamp;
 
-/// A run of this machine alone.
+/// A run on the control machine only.
 pub(super) struct LocalRun<'a> {
     printer: &'a Printer,
     module: &'static str,
     began: Instant,
-    /// Bytes have come or gone: a run that fails then has not left all as it was.
+    /// Whether bytes were transferred: if the run fails after that, it has changed something.
     moved: AtomicBool,
 }
 
-/// One step of it.
+/// One step of the run.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     name: &'static str,
@@ -84,7 +84,7 @@ impl<'a> LocalRun<'a> {
         });
     }
 
-    /// Tells how the run ended, and how many changes it made.
+    /// Reports how the run ended, and how many changes it made.
     pub(super) fn finish(self, result: Result<Summary, Error>, changed: usize) -> Result<ExitStatus, Error> {
         let status = result.as_ref().map_or_else(Error::status, |_| ExitStatus::Ok);
         match result {

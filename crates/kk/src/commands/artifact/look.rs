@@ -1,4 +1,5 @@
-//! `kk artifact inspect`, `diff` and `verify`: what a bundle holds, what another one lacks, and whether it is whole.
+//! `kk artifact inspect`, `diff` and `verify`: show the contents of a bundle, the differences between two bundles, and whether a
+//! bundle is intact.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +84,7 @@ fn tables(index: &BundleIndex) -> String {
     let mut images = Table::new(["ARCH", "DIGEST", "IMAGE"]);
     for part in &index.images {
         let arches: Vec<&str> = part.platforms.iter().map(|platform| platform.arch.as_str()).collect();
-        // As much of it as tells one from another.
+        // Enough characters to distinguish digests.
         let digest = part.digest.chars().take(19).collect();
         images.row([arches.join(", "), digest, part.name.clone()]);
     }
@@ -98,7 +99,7 @@ fn tables(index: &BundleIndex) -> String {
     )
 }
 
-/// A row for each operating system whose packages are there.
+/// A row for each operating system whose packages are included.
 fn systems(index: &BundleIndex) -> Option<Table<5>> {
     let mut all: BTreeMap<[&String; 3], (usize, u64)> = BTreeMap::new();
     for part in &index.packages {
@@ -114,7 +115,7 @@ fn systems(index: &BundleIndex) -> Option<Table<5>> {
     (!all.is_empty()).then_some(table)
 }
 
-/// A table for each of them that the bundle has.
+/// A table for each of these kinds that the bundle contains.
 fn charts_and_manifests(index: &BundleIndex) -> String {
     let mut charts = Table::new(["CHART", "VERSION", "SIZE", "SOURCE"]);
     for part in &index.charts {

@@ -1,4 +1,4 @@
-//! `kk artifact merge`: a bundle of an older one and a delta.
+//! `kk artifact merge`: merges an older bundle and a delta.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

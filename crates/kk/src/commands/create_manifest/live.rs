@@ -1,4 +1,5 @@
-//! What a cluster that runs is made of, as its API says it. kubectl of this machine asks, because it knows every way to log in.
+//! Queries the API of a running cluster for its contents. The local kubectl makes the requests, because it supports every way to
+//! log in.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// What its nodes are, and what its pods run.
+/// The facts of its nodes, and the images of its pods.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LiveCluster {
     pub(super) arches: BTreeSet<Arch>,
@@ -19,12 +20,12 @@ pub(super) struct LiveCluster {
     pub(super) containerd: BTreeSet<String>,
     pub(super) images: BTreeSet<ImageName>,
     pub(super) systems: BTreeSet<OperatingSystem>,
-    /// What of it a bundle cannot hold, each in words.
+    /// Parts of it that a bundle cannot contain, each as text.
     pub(super) left_out: BTreeSet<String>,
 }
 
-/// What the user should know before kubectl reads a kubeconfig: it can start programs that the file names. A file that is not there
-/// is left to kubectl.
+/// The warning before kubectl reads a kubeconfig, which can start the commands that the file names. If the file is missing,
+/// kubectl reports it.
 pub(super) fn warning(kubeconfig: &Path) -> Option<Warning> {
     let file = kubeconfig.display();
     let message = match kk_cluster::kubeconfig_programs(&fs::read_to_string(kubeconfig).ok()?) {
@@ -36,7 +37,7 @@ pub(super) fn warning(kubeconfig: &Path) -> Option<Warning> {
     Some(Warning { message, hint: Some(hint.to_owned()), place: None })
 }
 
-/// Asks the cluster of a kubeconfig.
+/// Queries the cluster of a kubeconfig.
 pub(super) async fn ask(kubeconfig: &Path) -> Result<LiveCluster, Error> {
     let (nodes, pods) = tokio::try_join!(list(kubeconfig, "nodes"), list(kubeconfig, "pods"))?;
     let cluster = LiveCluster::of(&nodes, &pods);
@@ -82,7 +83,7 @@ async fn list(kubeconfig: &Path, kind: &str) -> Result<Value, Error> {
 }
 
 impl LiveCluster {
-    /// From the lists of nodes and pods.
+    /// Evaluates the lists of nodes and pods.
     fn of(nodes: &Value, pods: &Value) -> Self {
         let mut cluster = Self::default();
         for node in items(nodes) {
@@ -128,7 +129,7 @@ fn bare(version: &str) -> &str {
     version.strip_prefix('v').unwrap_or(version)
 }
 
-/// From `PRETTY_NAME` of os-release, which is all that a node says: `Debian GNU/Linux 12 (bookworm)`, `Ubuntu 24.04.1 LTS`.
+/// Parses `PRETTY_NAME` of os-release, which is all that a node reports: `Debian GNU/Linux 12 (bookworm)`, `Ubuntu 24.04.1 LTS`.
 fn system(name: &str, arch: Arch) -> Option<OperatingSystem> {
     let mut words = name.split_whitespace();
     let id = words.next()?.to_ascii_lowercase();
@@ -144,7 +145,7 @@ fn system(name: &str, arch: Arch) -> Option<OperatingSystem> {
     system.code_name().is_some().then_some(system)
 }
 
-/// As runtimes complete a short name.
+/// Completes a short name like runtimes do.
 fn full_name(image: &str) -> String {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
     let is_registry = |first: &str| first.contains(['.', ':']) || first == "localhost";
@@ -166,7 +167,7 @@ fn full_name(image: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As a cluster of three nodes answered, without what is not read.
+    /// The answer of a cluster of three nodes, without fields that are not read.
     const NODES: &str = include_str!("nodes.json");
     const PODS: &str = include_str!("pods.json");
 

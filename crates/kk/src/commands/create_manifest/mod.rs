@@ -1,5 +1,5 @@
-//! `kk create manifest`: the list of what an offline bundle has to hold. No host and no server is asked, but with `--kubeconfig`
-//! the cluster that runs.
+//! `kk create manifest`: lists the contents that an offline bundle must have. It contacts no host and no server, except the
+//! running cluster of `--kubeconfig`.
 
 mod live;
 
@@ -69,7 +69,7 @@ pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), 
     Ok(())
 }
 
-/// A warning when an upgrade cannot use the bundle: it leaves no minor version out.
+/// The warning that an upgrade cannot use the bundle, because an upgrade skips no minor version.
 fn left_out(versions: impl Iterator<Item = KubeVersion>) -> Option<Warning> {
     let minors: BTreeSet<u32> = versions.map(|version| version.minor).collect();
     let all = *minors.first()?..=*minors.last()?;
@@ -87,7 +87,7 @@ fn left_out(versions: impl Iterator<Item = KubeVersion>) -> Option<Warning> {
     })
 }
 
-/// One cluster for each version of Kubernetes.
+/// A cluster for each version of Kubernetes.
 fn specs(args: &CreateManifest, versions: &[String], printer: &Printer) -> Result<Vec<Spec>, Error> {
     let Some(file) = &args.filename else {
         return versions.iter().map(|version| any_cluster(version)).collect();
@@ -105,8 +105,8 @@ fn specs(args: &CreateManifest, versions: &[String], printer: &Printer) -> Resul
     Ok(specs)
 }
 
-/// A cluster that runs has images of its own. Of those of any other only the one that runs in no container of a pod stays, and
-/// all of the versions that it is to get.
+/// Adds the contents of a running cluster, which has its own images. Without versions in `more`, the only default image that is
+/// kept is pause, because it is in no container of a pod. With `more`, all default images are kept.
 fn add_live(manifest: &mut Manifest, live: LiveCluster, more: &[String]) {
     if more.is_empty() {
         manifest.images.retain(|image| image.path == "pause");
@@ -118,7 +118,7 @@ fn add_live(manifest: &mut Manifest, live: LiveCluster, more: &[String]) {
     manifest.operating_systems.extend(live.systems);
 }
 
-/// A cluster with every default. Its one host stands for any.
+/// A cluster with all defaults. Its one host is a placeholder.
 fn any_cluster(version: &str) -> Result<Spec, Error> {
     let version: KubeVersion = load::version(Some(version), load::WITH_KUBERNETES)?;
     let mut spec = Spec::all_in_one("node1", Ipv4Addr::new(192, 0, 2, 1), version).map_err(Error::Config)?;

@@ -1,6 +1,6 @@
-//! One run at a time in the directory of a cluster: two would undo each other's work on the hosts.
+//! Permits only one run at a time in the directory of a cluster: two runs would undo each other's work on the hosts.
 //!
-//! The lock is the kernel's, so it ends with its process, however that ends. The file names the process.
+//! The kernel owns the lock, so it is released when its process ends for any reason. The file names the process.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -19,7 +19,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of `kubekey/<cluster>`, which is made where it is missing.
+    /// Takes the lock of `kubekey/<cluster>`; the directory is created if it is missing.
     pub(super) fn take(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(".lock");
         let failed = |error| Error::workdir(&path, error);
@@ -30,7 +30,7 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => name_holder(&mut file).map_err(failed)?,
             Err(TryLockError::WouldBlock) => return Err(taken(directory, &mut file)),
-            // There are file systems without locks, and no reason to refuse them.
+            // Some file systems have no locks, and this is no reason to refuse them.
             Err(TryLockError::Error(_)) => {}
         }
         Ok(Self { _file: file })
@@ -44,7 +44,7 @@ fn name_holder(file: &mut File) -> io::Result<()> {
 
 fn taken(directory: &Path, file: &mut File) -> Error {
     let mut process = String::new();
-    // Without the number the message still says what matters.
+    // Without the process id the message still states the essential part.
     let _ = file.read_to_string(&mut process);
     Error::Other {
         doing: format!("begin in {}", directory.display()),

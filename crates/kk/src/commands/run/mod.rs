@@ -1,4 +1,4 @@
-//! What all commands that work on hosts have in common: from their first event to their exit code.
+//! The common part of all commands that work on hosts: from their first event to their exit code.
 //!
 //! [`Run`] owns the events of the command, its records on the control machine and its reaction to signals.
 
@@ -46,15 +46,15 @@ pub(super) struct Run<'a> {
     listening: JoinHandle<()>,
     connections: Connections,
     owner: Owner,
-    /// Whether it has several plans, and keeps the hosts in between.
+    /// Whether it has several plans, and keeps the locks on hosts between them.
     rounds: bool,
-    /// The hosts that it keeps.
+    /// The hosts whose locks it keeps.
     held: BTreeSet<String>,
     /// Operations that changed something.
     changed: usize,
-    /// Whether a host may be other than before: such an operation has begun.
+    /// Whether a host may have been changed: an operation that changes something has begun.
     begun: bool,
-    /// What tasks left for the summary, by name.
+    /// Values of tasks for the summary, by name.
     outputs: BTreeMap<String, String>,
     /// The directory of the run. Absent for a dry run.
     directory: Option<PathBuf>,
@@ -62,7 +62,7 @@ pub(super) struct Run<'a> {
     _lock: Option<lock::Lock>,
 }
 
-/// What to know about host keys that are not checked.
+/// The warning about host keys that are not checked.
 pub(super) fn unchecked_keys(checking: HostKeyChecking) -> Option<Warning> {
     (checking == HostKeyChecking::Off).then(|| Warning {
         message: "host keys are not checked: another machine that answers at the address of a host receives \
@@ -79,7 +79,7 @@ pub(super) fn learnt(key: LearntKey) -> EventKind {
     EventKind::HostKeyLearnt { host, address, key_type, fingerprint }
 }
 
-/// What the options of every run say about the session. A command adds its own.
+/// The session settings from the options of every run. A command adds its own.
 pub(super) fn settings(options: &RunOptions) -> Settings {
     Settings {
         workdir: options.workdir.clone(),
@@ -90,7 +90,7 @@ pub(super) fn settings(options: &RunOptions) -> Settings {
 }
 
 impl<'a> Run<'a> {
-    /// Refuses a question that cannot be answered before anything else is looked at.
+    /// Refuses to continue without confirmation before anything else is checked.
     pub(super) fn check_consent(options: &RunOptions, printer: &Printer) -> Result<(), Error> {
         if options.yes || options.dry_run || printer.can_ask() {
             return Ok(());
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Opens the session and the records of the run, and listens to signals from now on.
+    /// Opens the session and the records of the run, and starts to listen to signals.
     pub(super) fn start(
         command: &str,
         input: Input,
@@ -176,19 +176,19 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Several plans will be made and run: no other control machine gets a host in between, unless nothing is done there for two
-    /// minutes.
+    /// Declares that several plans follow: no other control machine can take over a host between them, unless nothing is done
+    /// there for two minutes.
     pub(super) fn expect_rounds(&mut self) {
         self.rounds = true;
     }
 
-    /// Fires when the user asks to stop. Work that changes nothing has nothing to tidy up.
+    /// Fires when the user requests a stop. Work that changes nothing has nothing to clean up.
     pub(super) fn stop_token(&self) -> &CancellationToken {
         &self.cancel.tidy
     }
 
-    /// Work that changes nothing and ends at once when the user asks to stop. A host that is being probed notices by
-    /// the connection.
+    /// Runs work that changes nothing and that ends at once when the user requests a stop. A host that is being probed notices
+    /// the end of the connection.
     pub(super) async fn unless_stopped<T>(
         &self,
         work: impl Future<Output = Result<T, BuildError>>,
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
         result
     }
 
-    /// Says which hosts are trusted by what they showed at first sight: the user can compare the fingerprints.
+    /// Reports the hosts that are trusted on first use, so that the user can compare the fingerprints.
     fn announce_keys(&self) {
         for key in self.connections.values().flat_map(|connection| connection.learnt()) {
             self.events.send(learnt(key));
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
         self.events.send(EventKind::Note { host: None, message: message.to_owned() });
     }
 
-    /// Reports what was noticed about the hosts; errors among it end the command.
+    /// Reports findings; if there are errors, they end the command.
     pub(super) fn report_findings(&self, list: &[Finding]) -> Result<(), Error> {
         for finding in list {
             self.events.send(EventKind::Finding(finding.clone()));
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reports the plan, task by task. Gives the tasks that have something to do.
+    /// Reports the plan, task by task. Returns the tasks with changes.
     pub(super) fn report_plan(&self, plan: &Plan) -> Vec<PlannedTask> {
         self.events.send(EventKind::Planned { modules: plan.modules() });
         let tasks = plan.changes();
@@ -249,12 +249,12 @@ impl<'a> Run<'a> {
         self.options.dry_run
     }
 
-    /// Asks whether to make the changes: nothing is done without consent.
+    /// Asks for confirmation: without it, nothing is changed.
     pub(super) async fn confirm(&self, question: &str, tasks: &[PlannedTask]) -> Result<bool, Error> {
         if self.options.yes || tasks.is_empty() {
             return Ok(true);
         }
-        // The findings stand above the question.
+        // The findings must be displayed above the question.
         self.events.flush().await;
         let (printer, question) =
             (self.printer.clone(), format!("{} to make. {question}", plan::total(tasks)));
@@ -274,13 +274,13 @@ impl<'a> Run<'a> {
         Ok(agreed)
     }
 
-    /// Makes the changes of a plan.
+    /// Executes a plan.
     pub(super) async fn execute(&mut self, plan: Plan) -> Result<(), Error> {
         self.execute_until(self.cancel.tidy.clone(), plan).await
     }
 
-    /// Makes the changes of a plan that takes back what another one has begun: also when the user has asked to stop, but not when
-    /// all is to end at once.
+    /// Executes a plan that reverts the changes of another plan. It runs even if the user has requested a stop, but not if the
+    /// run must end at once.
     pub(super) async fn take_back(&mut self, plan: Plan) -> Result<(), Error> {
         self.execute_until(self.cancel.at_once.clone(), plan).await
     }
@@ -319,12 +319,12 @@ impl<'a> Run<'a> {
         result: Result<Option<Summary>, Error>,
     ) -> Result<ExitStatus, Error> {
         self.announce_keys();
-        // However it ended. After a second Ctrl-C something may still end on the hosts.
+        // Regardless of the result. After a second Ctrl-C, work on the hosts may still be ending.
         if !self.cancel.at_once.is_cancelled() {
             let hosts = self.held.iter().filter_map(|host| self.connections.get(host)).cloned();
             kk_engine::release(&self.owner, hosts).await;
         }
-        // What a round finds after another one has changed something must not say that nothing was.
+        // If an earlier round has changed something, an error of a later round must not claim that nothing was changed.
         let result = result.map_err(|error| if self.begun { error.after_changes() } else { error });
         let status = result.as_ref().map_or_else(Error::status, |_| ExitStatus::Ok);
         match result {
@@ -355,14 +355,14 @@ impl<'a> Run<'a> {
             took_ms: self.events.elapsed_ms(),
         });
         drop(self.events);
-        // A listener that panicked has handled all it could; the panic was shown.
+        // A listener that panicked has handled what it could; the panic was shown.
         let _ = self.listening.await;
         self.printer.check_output()?;
         Ok(status)
     }
 }
 
-/// The answers of the hosts. Without any, there is nothing to go on with.
+/// The answers of the hosts. If no host answered, the command cannot continue.
 pub(super) fn any_answered(probed: Probed) -> Result<Probed, Error> {
     if probed.facts.is_empty() { Err(Error::Connection(unreached(&probed.failures))) } else { Ok(probed) }
 }
@@ -372,7 +372,7 @@ pub(super) fn refuse_without(needed: &BTreeMap<String, Failure>) -> Result<(), E
     if needed.is_empty() { Ok(()) } else { Err(Error::Connection(unreached(needed))) }
 }
 
-/// Ends a command that has done its work on all hosts but those that did not answer.
+/// Ends a command that has done its work on all hosts except those that did not answer.
 pub(super) fn name_left(probed: &Probed) -> Result<(), Error> {
     let mut left = unreached(&probed.failures);
     for host in &mut left {
@@ -392,7 +392,7 @@ fn unreached(failures: &BTreeMap<String, Failure>) -> Vec<HostFailure> {
     failures.iter().map(failed).collect()
 }
 
-/// What the report of a plan means for the command. `begun`: it, or one before it, has begun to change something.
+/// The result of the command from the report of a plan. `begun`: this plan, or an earlier one, has begun to change something.
 fn verdict(report: Report, begun: bool) -> Result<(), Error> {
     let failed =
         |task: TaskFailure| HostFailure { host: task.host, title: task.title, failure: task.failure };

@@ -1,4 +1,4 @@
-//! What a run leaves on the control machine: a directory with journal, log and, with `--debug`, the trace.
+//! The records of a run on the control machine: a directory with journal, log and, with `--debug`, the trace.
 
 use std::{
     fs::{self, DirBuilder},
@@ -15,9 +15,9 @@ use crate::error::Error;
 
 use super::{lock::Lock, trace::Trace};
 
-/// Runs of a cluster that are kept, the present one included.
+/// Number of runs of a cluster that are kept, including the current run.
 const KEPT: usize = 50;
-/// Characters of the time in the name of a run: `20260102-030405`.
+/// Length of the time in the name of a run: `20260102-030405`.
 const TIME: usize = 15;
 
 /// The open files of a run; a dry run has none.
@@ -34,7 +34,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Takes the cluster's lock and makes the directory of the run.
+    /// Takes the cluster's lock and creates the directory of the run.
     pub(super) fn create(
         cluster: &Path,
         command: &str,
@@ -60,7 +60,7 @@ impl Records {
     }
 }
 
-/// Makes the directory `name` below `runs`, or `name-2` when a run of the same second has it.
+/// Creates the directory `name` below `runs`, or `name-2` if a run of the same second uses that name.
 fn create_directory(runs: &Path, name: &str) -> Result<PathBuf, Error> {
     create_private_directory(runs).map_err(|error| Error::workdir(runs, error))?;
     let mut number = 1;
@@ -74,8 +74,8 @@ fn create_directory(runs: &Path, name: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// Removes the oldest runs beyond [`KEPT`], but never the `present` one, which is the oldest where the clock was set back. Their
-/// names begin with their time.
+/// Removes the oldest runs beyond [`KEPT`]. Names of runs begin with their time. The `present` run is never removed, even if it
+/// is the oldest because the clock was set back.
 fn prune(runs: &Path, present: &Path) {
     let Ok(entries) = fs::read_dir(runs) else { return };
     let is_run = |path: &PathBuf| {
@@ -90,7 +90,7 @@ fn prune(runs: &Path, present: &Path) {
     all.sort();
     let old = (all.len() + 1).saturating_sub(KEPT);
     for run in &all[..old] {
-        // A run that cannot be removed is tried again by the next one.
+        // The next run tries again to remove it.
         let _ = fs::remove_dir_all(run);
     }
 }

@@ -1,4 +1,4 @@
-//! Plans of a run: what their ends mean for the command, and what is taken back.
+//! The effect of a plan's result on the command, and the rollback of plans.
 
 use clap::Parser as _;
 use kk_connector::FakeHost;

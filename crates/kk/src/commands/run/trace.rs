@@ -1,7 +1,7 @@
-//! `--debug`: what goes to the hosts, written down as it goes.
+//! `--debug`: logs all scripts as they are sent to the hosts.
 //!
-//! Scripts hold no secrets (those travel as files), and the redactor takes out what a program may have quoted. Standard
-//! output is not written: it is data, such as a kubeconfig.
+//! Scripts contain no secrets (those are sent as files), and the redactor removes secrets that a tool may have quoted. Standard
+//! output is not logged: it is data, such as a kubeconfig.
 
 use std::{
     fs::{File, OpenOptions},
@@ -24,19 +24,19 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Begins `debug.log` in the directory of a run, for its owner only.
+    /// Creates `debug.log` in the directory of a run, readable only by its owner.
     pub(super) fn create(run_directory: &Path, redactor: Redactor) -> io::Result<Self> {
         let path = run_directory.join("debug.log");
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
         Ok(Self { file: Arc::new(Mutex::new(file)), redactor })
     }
 
-    /// The same connection, written down.
+    /// Wraps a connection so that it is logged.
     pub(super) fn connection(&self, inner: Arc<dyn Connection>) -> Arc<dyn Connection> {
         Arc::new(Traced { inner, trace: self.clone() })
     }
 
-    /// An entry: what it is, and its lines. Entries of hosts that work at once stay whole.
+    /// Writes an entry: a heading and its lines. Concurrent entries of several hosts are not mixed.
     fn write(&self, heading: &str, text: &str) {
         let lines: String = self.redactor.text(text).lines().map(|line| format!("    {line}\n")).collect();
         let entry = format!("== {heading}\n{lines}");

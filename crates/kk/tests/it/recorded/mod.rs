@@ -1,4 +1,4 @@
-//! A run on three hosts, as its listeners saw it: a note, transfers, a retry, and, when wanted, a failure.
+//! A recorded run on three hosts, as its listeners saw it: a note, transfers, a retry, and optionally a failure.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use kk_engine::{
 /// The hosts of the run; the last is the control machine.
 pub(crate) const HOSTS: [&str; 4] = ["node1", "node2", "node3", "control"];
 
-/// The cause of the failure in [`failing`], with all that a failure can carry.
+/// The cause of the failure in [`failing`], with all fields of a failure.
 pub(crate) fn failure() -> Failure {
     Failure {
         cause: "kubeadm ended with an error".into(),
@@ -121,7 +121,7 @@ impl Run {
         run
     }
 
-    /// Programs come from the network, then go to the hosts, all at once.
+    /// Binaries are downloaded, then sent to all hosts at once.
     fn download(&mut self) {
         const TOTAL: u64 = 300 << 20;
         self.start("control", "binaries", "download", "Download programs");
@@ -150,7 +150,7 @@ impl Run {
         for step in 1..=20 {
             self.wait(100);
             for (number, host) in hosts.iter().enumerate() {
-                // Each host a little slower than the one before.
+                // Each host is a little slower than the previous one.
                 let done = total * step / (20 + number as u64);
                 let (host, module, task) = ((*host).into(), "binaries".into(), task.into());
                 self.at(EventKind::Progress { host, module, task, done, total });
