@@ -1,14 +1,14 @@
-//! [`Component`]: everything that a cluster is made of, as one table: what it is, where it is published, and by which key
-//! of `spec.components` ([`Components`]) its version is pinned.
+//! [`Component`]: the parts of a cluster, as one table: their kind, the place where each is published, and the key of
+//! `spec.components` ([`Components`]) that pins its version.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt;
 
-/// What a component is, and where it is published.
+/// The kind of a component, and where it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComponentKind {
-    /// Programs for hosts: `artifacts/NAME.yaml`.
+    /// Binaries for hosts: `artifacts/NAME.yaml`.
     Program,
     /// A container image; its tag is `prefix` and the version.
     Image {
@@ -21,7 +21,7 @@ pub enum ComponentKind {
     },
 }
 
-/// A row of the table, but for the key of the version.
+/// A row of the table, except the key of the version.
 struct Row {
     name: &'static str,
     title: &'static str,
@@ -39,13 +39,13 @@ const fn image(name: &'static str, registry: &'static str, path: &'static str, p
 const K8S: &str = "registry.k8s.io";
 const DOCKER: &str = "docker.io";
 
-/// Declares the components, those with the version of Kubernetes first, and for each of the others its key.
+/// Declares the components: first those with the version of Kubernetes, then the others with their keys.
 macro_rules! components {
     (
         kubernetes { $($own:ident = $own_row:expr,)* }
         pinned { $($(#[doc = $doc:literal])* $variant:ident = $row:expr, $field:ident = $key:literal;)* }
     ) => {
-        /// A part of a cluster with a version of its own, or with that of Kubernetes.
+        /// A part of a cluster that has its own version or the version of Kubernetes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[expect(missing_docs, reason = "each variant is the program or the image of its name")]
         pub enum Component {
@@ -53,7 +53,7 @@ macro_rules! components {
             $($variant,)*
         }
 
-        /// By the order of the variants: the key of the version, and the row.
+        /// In the order of the variants: the key of the version, and the row.
         const TABLE: &[(Component, &str, Row)] = &[
             $((Component::$own, Component::KUBERNETES, $own_row),)*
             $((Component::$variant, $key, $row),)*
@@ -70,12 +70,12 @@ macro_rules! components {
             /// The keys in the file.
             pub const KEYS: &'static [&'static str] = &[$($key),*];
 
-            /// All keys, with the version where one is pinned.
+            /// All keys, with their pinned versions.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, Option<&str>)> {
                 [$(($key, self.$field.as_deref())),*].into_iter()
             }
 
-            /// All keys, with the place of their version.
+            /// All keys, with mutable access to their versions.
             pub fn iter_mut(&mut self) -> impl Iterator<Item = (&'static str, &mut Option<String>)> {
                 [$(($key, &mut self.$field)),*].into_iter()
             }
@@ -128,17 +128,17 @@ impl Component {
         &TABLE[self as usize].2
     }
 
-    /// All of them.
+    /// All components.
     pub fn all() -> impl Iterator<Item = Self> {
         TABLE.iter().map(|(component, ..)| *component)
     }
 
-    /// Those that are programs for hosts.
+    /// The components that are binaries for hosts.
     pub fn programs() -> impl Iterator<Item = Self> {
         Self::all().filter(|component| component.kind() == ComponentKind::Program)
     }
 
-    /// Those parts of every cluster whose version is not that of Kubernetes.
+    /// The parts of every cluster that have another version than Kubernetes.
     pub fn versioned() -> impl Iterator<Item = Self> {
         let others = [Self::Helm, Self::Registry];
         Self::all().filter(move |component| {
@@ -161,12 +161,12 @@ impl Component {
         TABLE[self as usize].1
     }
 
-    /// What it is, and where it is published.
+    /// The kind of the component, and where it is published.
     pub fn kind(self) -> ComponentKind {
         self.row().kind
     }
 
-    /// Of an image: its name without tag, and what stands before the version in its tag.
+    /// For an image: its name without tag, and the prefix of the version in its tag.
     pub fn repository(self) -> Option<(String, &'static str)> {
         match self.kind() {
             ComponentKind::Program => None,
@@ -174,7 +174,7 @@ impl Component {
         }
     }
 
-    /// The program of this name.
+    /// The component whose binary has this name.
     pub fn program(name: &str) -> Option<Self> {
         Self::programs().find(|component| component.name() == name)
     }

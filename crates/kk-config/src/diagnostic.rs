@@ -1,9 +1,9 @@
-//! What is wrong with a file, and where: [`Diagnostic`], its plain rendering, and [`ConfigErrors`].
+//! Findings about a file: [`Diagnostic`], its plain rendering, and [`ConfigErrors`].
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The file cannot be used.
@@ -15,17 +15,17 @@ pub enum Severity {
 /// One finding in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, in one sentence without a full stop.
+    /// The finding, in one sentence without a full stop.
     pub message: String,
-    /// What would be right.
+    /// The remedy.
     pub hint: Option<String>,
-    /// Where; `None` when the configuration did not come from a file.
+    /// The position; `None` if the configuration is not from a file.
     pub place: Option<Place>,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file as the user named it.
@@ -40,14 +40,14 @@ pub struct Place {
     pub source: String,
 }
 
-/// Characters that are shown of a line.
+/// Maximum number of characters that are shown of a line.
 const LONGEST_LINE: usize = 160;
-/// Of these, how many stand before the place.
+/// How many of these are before the position.
 const BEFORE: usize = 60;
 
 impl Place {
-    /// The line, the characters before what is underlined, and the characters to underline. Of a long line the part
-    /// around the place: a file without line breaks is one line.
+    /// The line, the number of characters before the underline, and the number of characters to underline. Of a long line, only
+    /// the part around the position is returned: a file without line breaks is one line.
     fn shown(&self) -> (Cow<'_, str>, usize, usize) {
         let (before, length) = (self.column - 1, self.source.chars().count());
         if length <= LONGEST_LINE {
@@ -69,7 +69,7 @@ impl Place {
 }
 
 impl Diagnostic {
-    /// Plain text without colour and without a line end: message, place, source line with carets, hint.
+    /// Plain text without colour and without a line end: message, position, source line with carets, hint.
     pub fn render(&self) -> String {
         self.to_string()
     }
@@ -88,7 +88,7 @@ impl fmt::Display for Diagnostic {
             write!(f, "\n{margin}--> {}:{}:{}", place.file, place.line, place.column)?;
             let (source, before, width) = place.shown();
             write!(f, "\n{margin} |\n{} | {source}", place.line)?;
-            // Tabs stay tabs so that the carets stand under their text in any terminal.
+            // Tabs stay tabs so that the carets are below their text in any terminal.
             let before: String = source.chars().take(before).map(blank).collect();
             write!(f, "\n{margin} | {before}{}", "^".repeat(width))?;
         }
@@ -103,13 +103,13 @@ fn blank(c: char) -> char {
     if c == '\t' { '\t' } else { ' ' }
 }
 
-/// Everything that is wrong with a configuration, in the order of the file. Displayed as all findings with a
-/// blank line between, and a count at the end.
+/// All findings about a configuration, in the order of the file. Displayed as all findings with a blank line between them, and
+/// their number at the end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigErrors {
     /// At least one.
     pub errors: Vec<Diagnostic>,
-    /// What else was noticed.
+    /// The warnings.
     pub warnings: Vec<Diagnostic>,
 }
 

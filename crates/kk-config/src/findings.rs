@@ -1,13 +1,13 @@
-//! Collects what is wrong with one file, and makes sure that no finding shows a secret.
+//! Collects the findings about one file, and ensures that no finding shows a secret.
 
 use crate::look_alike::{LookAlike, look_alike};
 use crate::mask::{MASK, shown_line, shown_message};
 use crate::yaml::{Node, Span, Value};
 use crate::{ConfigErrors, Diagnostic, Place, Severity};
 
-/// Findings that are told one by one: a file with more is something else.
+/// Maximum number of findings that are reported: a file with more is probably not a Cluster file.
 const MOST: usize = 1000;
-/// Stands between a masked secret and a mistake behind it.
+/// The text between a masked secret and a mistake after it.
 const BEHIND_MASK: &str = " … ";
 
 /// The findings of one run over one file.
@@ -17,9 +17,9 @@ pub(crate) struct Findings<'a> {
     found: Vec<Finding>,
     /// Number of findings beyond [`MOST`].
     more: usize,
-    /// Places of what could not be read: something "missing" around them may just be misspelt.
+    /// Positions that could not be read: something "missing" near them may just be misspelt.
     unread: Vec<Span>,
-    /// Values with a typing mistake: what else is wrong with them follows from it.
+    /// Values with a typing mistake: other errors in them are consequences of it.
     covered: Vec<Span>,
 }
 
@@ -55,19 +55,19 @@ impl<'a> Findings<'a> {
         self.add(Severity::Warning, at.into(), message.into(), hint.into());
     }
 
-    /// An error because of which part of the file is not read.
+    /// An error that prevents a part of the file from being read.
     pub(crate) fn structure_error(&mut self, at: Span, message: impl Into<String>, hint: impl Into<String>) {
         self.unread.push(at);
         self.error(at, message, hint);
     }
 
-    /// A typing mistake. Nothing else is said of the same value.
+    /// A typing mistake. No other error of the same value is reported.
     pub(crate) fn typing_error(&mut self, at: Span, message: impl Into<String>, hint: impl Into<String>) {
         self.structure_error(at, message, hint);
         self.covered(at);
     }
 
-    /// No error of this value is told any more.
+    /// Suppresses further errors of this value.
     pub(crate) fn covered(&mut self, at: Span) {
         self.unread.push(at);
         self.covered.push(at);
@@ -83,7 +83,7 @@ impl<'a> Findings<'a> {
         self.lines.iter().any(|line| line.contains(text))
     }
 
-    /// A key that nobody knows. No finding shows its value: the key may be a badly misspelt `password`.
+    /// An unknown key. No finding shows its value: the key may be a badly misspelt `password`.
     pub(crate) fn unknown_key(
         &mut self,
         key: Span,
@@ -101,24 +101,24 @@ impl<'a> Findings<'a> {
         self.structure_error(key, message, hint);
     }
 
-    /// Something that should be there is not; only told where all around it could be read.
+    /// A missing field; only reported if everything around it could be read.
     pub(crate) fn missing(&mut self, at: At<'_>, message: impl Into<String>, hint: impl Into<String>) {
         if !self.is_unread(at) {
             self.error(at, message, hint);
         }
     }
 
-    /// True when something in this part of the file could not be read.
+    /// Whether something in this part of the file could not be read.
     pub(crate) fn is_unread(&self, part: At<'_>) -> bool {
         self.unread.iter().any(|span| part.extent.is_none_or(|extent| extent.contains(*span)))
     }
 
-    /// True when further findings are only counted.
+    /// Whether further findings are only counted.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= MOST
     }
 
-    /// The warnings, or everything when there is an error; each in the order of the file.
+    /// The warnings, or all findings if there is an error, in the order of the file.
     pub(crate) fn finish(mut self) -> Result<Vec<Diagnostic>, ConfigErrors> {
         let mut found = std::mem::take(&mut self.found);
         found.sort_by_key(|finding| finding.span);
@@ -154,7 +154,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// The hint, after a word about characters that are not what they look like.
+    /// The hint, preceded by a note about look-alike characters.
     fn hint(&self, finding: &Finding) -> String {
         let text = finding.span.map(|span| self.text(span)).unwrap_or_default();
         match look_alike(&text) {
@@ -167,20 +167,20 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// The text at a place, as far as it is in one line.
+    /// The text at a position, limited to one line.
     fn text(&self, span: Span) -> String {
         let end = if span.end_line == span.line { span.end_column } else { usize::MAX };
         let length = end.saturating_sub(span.column);
         self.line(span.line).chars().skip(span.column - 1).take(length).collect()
     }
 
-    /// A place as it is shown below this message.
+    /// The position in the form that is shown below this message.
     pub(crate) fn place(&self, span: Span, message: &str) -> Place {
         let mut source = shown_line(&self.lines, span.line - 1);
         let length = source.trim_end().chars().count();
         let text = self.text(span);
         if span.column > length && source.ends_with(MASK) && message.contains(&format!("`{text}`")) {
-            // The mistake is behind a secret. The message shows the text of the mistake, so the line may show it, too.
+            // The mistake is after a secret. The message shows the text of the mistake, so the line may show it, too.
             source.push_str(BEHIND_MASK);
             let column = source.chars().count() + 1;
             source.push_str(&text);
@@ -195,13 +195,13 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// A place in the tree that checks walk along; where the tree ends it stays at the last known place.
+/// A position in the tree that the checks walk through. Beyond the end of the tree, it stays at the last known position.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     node: Option<&'a Node>,
-    /// What a finding shows.
+    /// The position that a finding shows.
     span: Option<Span>,
-    /// All of the value here, or of the one around it where there is none.
+    /// The whole value at this position or, if there is none, the whole value around it.
     extent: Option<Span>,
 }
 
@@ -210,7 +210,7 @@ impl<'a> At<'a> {
         Self { node: Some(node), span: Some(node.span), extent: Some(node.span) }
     }
 
-    /// For a configuration that comes from no file.
+    /// For a configuration that is not from a file.
     pub(crate) fn nowhere() -> Self {
         Self { node: None, span: None, extent: None }
     }
@@ -234,22 +234,22 @@ impl<'a> At<'a> {
         }
     }
 
-    /// True when the file has this key. A configuration that comes from no file has none.
+    /// Whether the file has this key. A configuration that is not from a file has no keys.
     pub(crate) fn has(self, key: &str) -> bool {
         self.node.is_some_and(|node| node.entry(key).is_some())
     }
 
-    /// True when this is the place of a value, not of what is around a missing one.
+    /// Whether this is the position of a value, not the position around a missing value.
     pub(crate) fn is_value(self) -> bool {
         self.node.is_some()
     }
 
-    /// True when there is a file at all.
+    /// Whether there is a file at all.
     pub(crate) fn is_somewhere(self) -> bool {
         self.span.is_some()
     }
 
-    /// An item of a list; of a single value in place of a list, that value.
+    /// An item of a list. If there is a single value in place of a list, the position of that value.
     pub(crate) fn item(self, index: usize) -> Self {
         match self.node.map(|node| &node.value) {
             Some(Value::List(items)) => items.get(index).map_or(self.end(), Self::root),
@@ -263,7 +263,7 @@ impl<'a> At<'a> {
 }
 
 impl At<'_> {
-    /// " in line 7", or nothing when there is no file.
+    /// " in line 7", or an empty text if there is no file.
     pub(crate) fn in_line(self) -> String {
         self.span.map(|span| format!(" in line {}", span.line)).unwrap_or_default()
     }

@@ -1,10 +1,10 @@
-//! Files of other tools, recognised by their `apiVersion` or by the keys that they begin with.
+//! Recognises files of other tools by their `apiVersion` or by their first keys.
 
 use crate::reader::did_you_mean;
 use crate::v1alpha2::API_VERSION;
 use crate::yaml::Node;
 
-/// A part of an API group, and whose it is.
+/// A part of an API group, and the tool that it belongs to.
 const GROUPS: [(&str, &str); 16] = [
     ("k0sctl.k0sproject.io", "k0sctl"),
     ("k0s.k0sproject.io", "k0s"),
@@ -24,7 +24,7 @@ const GROUPS: [(&str, &str); 16] = [
     ("provisioning.cattle.io", "Rancher"),
 ];
 
-/// Keys at the outermost level of a file without `kind`, and whose file it is. Each has all of its keys.
+/// Top-level keys of a file without `kind`, and the tool that it belongs to. Such a file has all keys of an entry.
 const KEYS: [(&[&str], &str); 14] = [
     (&["all", "children"], "Ansible (an inventory, as Kubespray has one)"),
     (&["all"], "Ansible (an inventory, as Kubespray has one)"),
@@ -54,7 +54,7 @@ const OBJECTS: [&str; 8] = [
     "apiextensions.k8s.io/",
 ];
 
-/// What kk cannot read, and what would be right, when this document is another tool's.
+/// The message and the hint if this document belongs to another tool.
 pub(crate) fn refusal(root: &Node) -> Option<(String, String)> {
     let owner = owner(root)?;
     let message = format!("this is a file of {owner}, not a Cluster file of kk");
@@ -81,7 +81,7 @@ fn owner(root: &Node) -> Option<String> {
         version == group.trim_end_matches('/') || group.ends_with('/') && version.starts_with(*group)
     };
     if OBJECTS.iter().any(is_object) {
-        // The older form of the second document, and KubeKey 4's, have messages of their own.
+        // The older form of the second document, and KubeKey 4's documents, have their own messages.
         return match kind {
             Some("Config") if root.get("clusters").is_some() => Some("kubectl (a kubeconfig)".to_owned()),
             Some(
@@ -100,6 +100,6 @@ fn owner(root: &Node) -> Option<String> {
     let group = version.split('/').next().unwrap_or_default();
     let own = ["kubekey.kubesphere.io", "installer.kubesphere.io"];
     let is_own = own.contains(&group) || did_you_mean(group, own.into_iter()).is_some();
-    // Anything else with a group of its own is something else, whatever its kind is called.
+    // A document of any other API group belongs to another tool, regardless of its kind.
     (!is_own && group.contains('.')).then(|| format!("another tool (apiVersion `{version}`)"))
 }

@@ -1,13 +1,13 @@
-//! Host ranges of role groups: `node[1:5]`, `node[01:12]` (padded), `node[1,3,5]`, and mixtures.
+//! Expands host ranges of role groups: `node[1:5]`, `node[01:12]` (padded), `node[1,3,5]`, and mixtures.
 
-/// Names that one range may stand for.
+/// Maximum number of names in one range.
 const MAX_NAMES: usize = 10_000;
 
-/// Digits of a number in a range.
+/// Maximum number of digits in a number of a range.
 const MAX_DIGITS: usize = 9;
 
-/// The names that an entry of a role group stands for; the entry itself when it has no brackets. Text after
-/// the bracket is kept (`node[1:3].example`); KubeKey drops it. The error says what is wrong with the range.
+/// The names in an entry of a role group; the entry itself if it has no brackets. Text after the bracket is kept
+/// (`node[1:3].example`); KubeKey drops it. The error states why the range is wrong.
 pub(crate) fn expand(entry: &str) -> Result<Vec<String>, String> {
     let Some((prefix, rest)) = entry.split_once('[') else {
         return if entry.contains(']') {
@@ -30,7 +30,7 @@ pub(crate) fn expand(entry: &str) -> Result<Vec<String>, String> {
         if names.len() + (end - start) >= MAX_NAMES {
             return Err(format!("more than {MAX_NAMES} hosts"));
         }
-        // A leading zero asks for padding, to the width of the first number.
+        // A leading zero means padding to the width of the first number.
         let width = if first.trim().starts_with('0') { first.trim().len() } else { 0 };
         names.extend((start..=end).map(|i| format!("{prefix}{i:0width$}{suffix}")));
     }
@@ -42,7 +42,7 @@ fn number(text: &str) -> Result<usize, String> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(format!("`{text}` is not a number"));
     }
-    // Zeros in front count, too: they become part of every name.
+    // Leading zeros count, too: they become part of every name.
     let number = (text.len() <= MAX_DIGITS).then(|| text.parse().ok()).flatten();
     number.ok_or_else(|| format!("`{text}` has more than {MAX_DIGITS} digits"))
 }

@@ -1,7 +1,6 @@
-//! Reads and validates Cluster files: what the user wants, with every error at its place.
+//! Reads and validates Cluster files: the wanted cluster, with every error at its position.
 //!
-//! Nothing here touches a disk or a network: text goes in, a [`Spec`] or the list of everything that is wrong
-//! comes out.
+//! The crate accesses neither disk nor network: its input is text, its output a [`Spec`] or the list of all errors.
 
 mod component;
 mod diagnostic;

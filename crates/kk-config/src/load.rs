@@ -1,4 +1,4 @@
-//! From text to [`Spec`]: finds the documents of a file, reads and checks them.
+//! Converts text into a [`Spec`]: finds the documents of a file, reads and checks them.
 
 use crate::findings::{At, Findings};
 use crate::normalise::{normalise, warn_of_fields_without_effect};
@@ -16,15 +16,15 @@ const ALL_IN_ONE: &str = "all-in-one";
 /// A configuration that can be used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// What the user wants.
+    /// The wanted cluster.
     pub spec: Spec,
-    /// What the user should know, in the order of the file.
+    /// The warnings, in the order of the file.
     pub warnings: Vec<Diagnostic>,
-    /// Files of the control machine that the file names, in its order.
+    /// Files on the control machine that the Cluster file names, in the order of the Cluster file.
     pub files: Vec<LocalFile>,
 }
 
-/// Reads a Cluster file. `file_name` is how the user named it and only appears in messages.
+/// Reads a Cluster file. `file_name` is the name that the user gave and only appears in messages.
 pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded, ConfigErrors> {
     let mut out = Findings::new(file_name, text);
     let parsed = yaml::parse(text);
@@ -46,7 +46,7 @@ pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded
     let json = reader::read(&cluster.root, &schema, &mut out);
     let at = At::root(&cluster.root);
     let document = serde_json::from_value::<Cluster>(json).unwrap_or_else(|error| {
-        // Types and schema come from one source, so this is no mistake of the user's.
+        // Types and schema have the same source, so this is not the user's mistake.
         let message = format!("the document cannot be read: {error}");
         out.structure_error(cluster.root.span, message, "this is a mistake in kk; please report it");
         Cluster::default()
@@ -58,7 +58,7 @@ pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded
     Ok(Loaded { spec, warnings: out.finish()?, files })
 }
 
-/// A file of another tool is one mistake, however many of its fields are unknown.
+/// A file of another tool is reported as one mistake, however many of its fields are unknown.
 fn foreign_file(file_name: &str, text: &str, documents: &[Document]) -> Option<ConfigErrors> {
     let first = documents.iter().find(|document| !document.root.is_null())?;
     let (message, hint) = foreign::refusal(&first.root)?;
@@ -68,7 +68,7 @@ fn foreign_file(file_name: &str, text: &str, documents: &[Document]) -> Option<C
     out.finish().err()
 }
 
-/// Hints speak of fields: without a file there are none to change.
+/// Adapts hints that name fields: without a file there are no fields to change.
 fn for_no_file(mut errors: ConfigErrors) -> ConfigErrors {
     for hint in errors.errors.iter_mut().filter_map(|found| found.hint.as_mut()) {
         if !hint.contains("create config") && !hint.starts_with("give a version") {
@@ -78,7 +78,7 @@ fn for_no_file(mut errors: ConfigErrors) -> ConfigErrors {
     errors
 }
 
-/// Whether a text is the file of a Manifest, not of a Cluster.
+/// Whether a text is a Manifest, as opposed to a Cluster.
 pub fn is_manifest(text: &str) -> bool {
     let documents = yaml::parse(text).documents;
     let kind =
@@ -91,7 +91,7 @@ struct Documents<'a> {
     kubesphere: Option<&'a Document>,
 }
 
-/// One Cluster, at most one `ClusterConfiguration` (or `ConfigMap`, its older form), nothing else.
+/// Permits one Cluster, at most one `ClusterConfiguration` (or `ConfigMap`, its older form), and nothing else.
 fn sort_documents<'a>(documents: &'a [Document], out: &mut Findings<'_>) -> Documents<'a> {
     let mut sorted = Documents { cluster: None, kubesphere: None };
     for document in documents.iter().filter(|document| !document.root.is_null()) {
@@ -121,7 +121,7 @@ fn sort_documents<'a>(documents: &'a [Document], out: &mut Findings<'_>) -> Docu
     sorted
 }
 
-/// What is wrong with a document of a kind that is not read, and what would be right.
+/// The message and the hint for a document of an unsupported kind.
 fn other_kind(name: &str) -> (String, String) {
     match name {
         "Config" | "Inventory" | "Playbook" => (
@@ -146,9 +146,9 @@ fn other_kind(name: &str) -> (String, String) {
 }
 
 impl Spec {
-    /// A cluster of one host with every role: the machine on which the program runs.
+    /// A cluster of one host with every role: the control machine.
     ///
-    /// Errors when the name or the address cannot be a node's, or the address is in a default range.
+    /// Errors if the name or the address cannot belong to a node, or if the address is in a default range.
     pub fn all_in_one(hostname: &str, address: Ipv4Addr, version: KubeVersion) -> Result<Self, ConfigErrors> {
         let host = v1alpha2::Host {
             name: hostname.to_owned(),

@@ -1,9 +1,9 @@
-//! From text to [`Manifest`].
+//! Converts text into a [`Manifest`].
 
 use crate::findings::{At, Findings};
 use crate::{ConfigErrors, Diagnostic, Manifest, normalise, reader, schema, typing, v1alpha2, yaml};
 
-/// Reads the file of a Manifest, with what the user should know about it. `file_name` only appears in messages.
+/// Reads a Manifest; also returns the warnings. `file_name` only appears in messages.
 pub fn load_manifest(file_name: &str, text: &str) -> Result<(Manifest, Vec<Diagnostic>), ConfigErrors> {
     let mut out = Findings::new(file_name, text);
     let parsed = yaml::parse(text);
@@ -39,7 +39,7 @@ pub fn load_manifest(file_name: &str, text: &str) -> Result<(Manifest, Vec<Diagn
     typing::check(root, &keys, &mut out);
     let json = reader::read(root, &schema, &mut out);
     let document = serde_json::from_value(json).unwrap_or_else(|error| {
-        // Types and schema come from one source, so this is no mistake of the user's.
+        // Types and schema have the same source, so this is not the user's mistake.
         let message = format!("the document cannot be read: {error}");
         out.structure_error(root.span, message, "this is a mistake in kk; please report it");
         v1alpha2::Manifest::default()

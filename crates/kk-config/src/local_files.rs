@@ -1,22 +1,22 @@
-//! Files and directories of the control machine that a Cluster file names. Whether they are there is for the program to say:
-//! nothing in this crate touches a disk.
+//! Files and directories on the control machine that a Cluster file names. The caller checks whether they exist, because this
+//! crate does not access the disk.
 
 use crate::Place;
 use crate::findings::Findings;
 use crate::yaml::{Node, Value};
 
-/// A file or a directory of the control machine that the Cluster file names.
+/// A file or a directory on the control machine that the Cluster file names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalFile {
-    /// The path as it is written.
+    /// The path as written.
     pub path: String,
-    /// A leading `~/` is the home directory.
+    /// Whether a leading `~/` is the home directory.
     pub expands_home: bool,
-    /// Where it is written.
+    /// The position of the path in the Cluster file.
     pub place: Place,
 }
 
-/// Fields with paths of the control machine. `[]` stands for each item of a list, `*` for each value of a map.
+/// Fields with paths on the control machine. `[]` stands for each item of a list, `*` for each value of a map.
 const FIELDS: [&[&str]; 10] = [
     &["spec", "hosts", "[]", "privateKeyPath"],
     &["spec", "hosts", "[]", "bastion", "privateKeyPath"],
@@ -29,12 +29,12 @@ const FIELDS: [&[&str]; 10] = [
     &["spec", "addons", "[]", "sources", "chart", "path"],
     &["spec", "addons", "[]", "sources", "chart", "valuesFile"],
 ];
-/// The only one of them in which `~/` is the home directory.
+/// The only one of these fields in which `~/` is the home directory.
 const KEY: &str = "privateKeyPath";
-/// The only one of them that may also name an image of a registry.
+/// The only one of these fields that may also name an image of a registry.
 const IMAGE: &str = "image";
 
-/// All of them, in the order of the file.
+/// All files, in the order of the Cluster file.
 pub(crate) fn of(root: &Node, findings: &Findings<'_>) -> Vec<LocalFile> {
     let mut found = Vec::new();
     for field in FIELDS {

@@ -1,6 +1,6 @@
-//! Characters that are not what they look like, for messages.
+//! Detects characters that differ from what they look like, for messages.
 
-/// Characters that are not seen, or look like a blank.
+/// Invisible characters, and characters that look like a blank.
 const INVISIBLE: [(char, char, &str); 12] = [
     ('\u{85}', '\u{85}', "next-line character"),
     ('\u{a0}', '\u{a0}', "no-break space"),
@@ -16,7 +16,7 @@ const INVISIBLE: [(char, char, &str); 12] = [
     ('\u{feff}', '\u{feff}', "byte order mark"),
 ];
 
-/// Characters that look like those of ASCII, with what is meant.
+/// Characters that look like ASCII characters, with the ASCII character that is meant.
 const LOOK_ALIKE: [(&str, &str, char); 9] = [
     ("“”„‟″«»", "typographic quote", '"'),
     ("‘’‚‛′", "typographic quote", '\''),
@@ -29,14 +29,14 @@ const LOOK_ALIKE: [(&str, &str, char); 9] = [
     ("。", "ideographic full stop", '.'),
 ];
 
-/// A character that is not what it looks like.
+/// A character that differs from what it looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookAlike {
-    /// Its place in the text, in characters from 0.
+    /// Its position in the text, in characters from 0.
     pub place: usize,
-    /// What it is, for a message.
+    /// Its name in a message.
     pub what: String,
-    /// The character of ASCII that is meant. `None`: it is not seen, or looks like a blank.
+    /// The ASCII character that is meant. `None`: it is invisible, or looks like a blank.
     pub meant: Option<char>,
 }
 
@@ -47,7 +47,7 @@ impl LookAlike {
     }
 }
 
-/// The first character of a text that is not what it looks like.
+/// The first such character of a text.
 pub fn look_alike(text: &str) -> Option<LookAlike> {
     look_alikes(text).next()
 }
@@ -75,7 +75,7 @@ fn invisible(c: char) -> Option<&'static str> {
     INVISIBLE.iter().find(|(first, last, _)| (*first..=*last).contains(&c)).map(|(.., name)| *name)
 }
 
-/// The block of full-width forms repeats ASCII in its order.
+/// The Unicode block of full-width forms repeats ASCII in its order.
 fn full_width(c: char) -> Option<(String, char)> {
     let meant = char::from_u32(u32::from(c).checked_sub(0xfee0)?).filter(char::is_ascii_graphic)?;
     let name = match meant {

@@ -1,14 +1,14 @@
-//! Keeps secrets out of what is shown of a file. A finding shows a line of the file and values in backticks.
+//! Masks secrets in text from a file. A finding shows a line of the file and values in backticks.
 //!
-//! All rules look at the text only: they must also hold where the text is no YAML, where a key is misspelt,
-//! and where a quote or colon is missing. They rather hide too much.
+//! All rules use only the text: they must also work if the text is not YAML, if a key is misspelt, and if a quote or colon is
+//! missing. In doubt they mask too much.
 
-/// Stands for a secret.
+/// The replacement for a secret.
 pub(crate) const MASK: &str = "***";
-/// Characters of a value that a message shows.
+/// Maximum length of a value in a message, in characters.
 const VALUE_SHOWN: usize = 100;
 
-/// A line of the file as it may be shown.
+/// A line of the file in the form that may be shown.
 pub(crate) fn shown_line(lines: &[String], index: usize) -> String {
     let line = lines.get(index).map_or("", |line| line.trim_end());
     if belongs_to_secret(lines, index) {
@@ -17,7 +17,7 @@ pub(crate) fn shown_line(lines: &[String], index: usize) -> String {
     printable(&mask_values(line))
 }
 
-/// A message as it may be shown: what stands in backticks may come from the file.
+/// A message in the form that may be shown: text in backticks may be from the file.
 pub(crate) fn shown_message(message: &str) -> String {
     let mut parts: Vec<String> = message.split('`').map(str::to_owned).collect();
     for value in parts.iter_mut().skip(1).step_by(2) {
@@ -31,7 +31,7 @@ pub(crate) fn shown_message(message: &str) -> String {
     printable(&parts.join("`"))
 }
 
-/// True for a line that holds nothing but a part of a secret that began in a line before.
+/// Whether a line contains only a part of a secret that began in an earlier line.
 fn belongs_to_secret(lines: &[String], index: usize) -> bool {
     let line = lines.get(index).map_or("", String::as_str);
     let above = &lines[..index.min(lines.len())];
@@ -51,7 +51,7 @@ fn belongs_to_secret(lines: &[String], index: usize) -> bool {
     starts_here || in_block || continues
 }
 
-/// A private key has lines that look like keys of YAML.
+/// A private key contains lines that look like YAML keys.
 fn names_key(line: &str) -> bool {
     let line = line.to_lowercase();
     line.contains("privatekey:") || line.contains("privkey")
@@ -61,7 +61,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// A colon that ends a key: something stands before it, and a blank, a quote or nothing behind it.
+/// Whether the line has a colon that ends a key: text before the colon, and after it a blank, a quote or nothing.
 fn has_key(line: &str) -> bool {
     line.match_indices(':').any(|(i, _)| {
         let behind = line[i + 1..].chars().next();
@@ -69,7 +69,7 @@ fn has_key(line: &str) -> bool {
     })
 }
 
-/// The text with what follows the first word that names a secret, and with the credentials of URLs, masked.
+/// Masks the text after the first word that names a secret, and the credentials of URLs.
 fn mask_values(text: &str) -> String {
     match secret_end(text) {
         Some(end) if text[end..].trim().is_empty() => text.to_owned(),
@@ -81,7 +81,7 @@ fn mask_values(text: &str) -> String {
     }
 }
 
-/// The position behind the first word that names a secret and the colon or quote after it.
+/// The position after the first word that names a secret and the colon or quote after it.
 fn secret_end(text: &str) -> Option<usize> {
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let mut start = 0;
@@ -100,11 +100,11 @@ fn secret_end(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether the value of a key with this name is taken for a secret.
+/// Whether the value of a key with this name is treated as a secret.
 pub fn names_secret(word: &str) -> bool {
     const PARTS: [&str; 7] = ["pass", "pwd", "secret", "token", "privatekey", "privkey", "credential"];
     const NAMES: [&str; 3] = ["password", "sudopassword", "privatekey"];
-    // Paths and public keys are no secrets, and seeing them helps.
+    // Paths and public keys are not secrets, and showing them helps.
     const HARMLESS: [&str; 2] = ["privatekeypath", "hostkey"];
     let word = word.to_lowercase();
     !HARMLESS.contains(&word.as_str())
@@ -129,7 +129,7 @@ fn mask_url_credentials(text: &str) -> String {
     shown + rest
 }
 
-/// Control characters could steer the terminal.
+/// Replaces control characters, which could control the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }

@@ -1,14 +1,14 @@
-//! What the command line has in place of the file.
+//! Settings on the command line that override the file.
 
 use crate::Components;
 
-/// What the command line says in place of the file.
+/// Settings on the command line that override the file.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// `--with-kubernetes`.
     pub kubernetes_version: Option<String>,
-    /// `--with-kubesphere`, with an empty text where no version is given.
+    /// `--with-kubesphere`, with an empty text if no version is given.
     pub kubesphere_version: Option<String>,
-    /// `--with-etcd` and its like.
+    /// `--with-etcd` and similar options.
     pub components: Components,
 }

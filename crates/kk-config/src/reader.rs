@@ -1,8 +1,8 @@
-//! Reads a positioned tree by a JSON schema: every unknown key, wrong type, unknown word and number out of
-//! range is reported at its place, and what is right becomes the JSON that serde takes.
+//! Reads a positioned tree by a JSON schema. It reports every unknown key, wrong type, unknown word and number out of range at
+//! its position, and converts the rest into the JSON that serde reads.
 //!
-//! The schema is the one of `schema`, so only the parts of JSON schema that schemars writes are
-//! known here. Scalars are resolved by the type that is wanted: a text may look like a number.
+//! The schema is that from `schema`, so only the features of JSON schema that schemars generates are supported. Scalars are
+//! resolved by the wanted type, because a text may look like a number.
 
 use crate::findings::Findings;
 use crate::typing;
@@ -11,20 +11,20 @@ use crate::yaml::{Key, Node, Span, Value};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
 
-/// The JSON of the tree without what is wrong; wrong things are reported to `findings`.
+/// The JSON of the tree without wrong values; these are reported to `findings`.
 pub(crate) fn read(root: &Node, schema: &Json, findings: &mut Findings<'_>) -> Json {
     Reader { schema, keys: typing::keys(schema), findings }.value(root, schema, "")
 }
 
 struct Reader<'a, 'f> {
     schema: &'a Json,
-    /// All keys that the schema has anywhere.
+    /// All keys anywhere in the schema.
     keys: BTreeSet<&'a str>,
     findings: &'a mut Findings<'f>,
 }
 
 impl<'a> Reader<'a, '_> {
-    /// `Null` for what is absent or wrong.
+    /// `Null` for an absent or wrong value.
     fn value(&mut self, node: &Node, schema: &'a Json, path: &str) -> Json {
         if schema == &Json::Bool(true) {
             return node.to_json();
@@ -48,13 +48,13 @@ impl<'a> Reader<'a, '_> {
                 None => self.wrong_type(node, "true or false", path),
             },
             "integer" => self.integer(node, schema, path),
-            // Anything goes.
+            // Any value is accepted.
             _ => node.to_json(),
         }
     }
 
-    /// Follows references; of alternatives takes the one for this kind of node (`null` is no alternative:
-    /// absent values were handled before).
+    /// Follows references. Of several alternatives, chooses the one for this kind of node (not `null`, because absent values are
+    /// handled earlier).
     fn choose(&self, schema: &'a Json, node: &Node) -> &'a Json {
         if let Some(reference) = schema["$ref"].as_str() {
             let target = self.schema.pointer(reference.trim_start_matches('#'));
@@ -74,7 +74,7 @@ impl<'a> Reader<'a, '_> {
         let mut object = Map::new();
         let properties = schema["properties"].as_object();
         for (key, value) in entries {
-            // A place for anchors, as in other tools.
+            // A key for anchors, as in other tools.
             if path.is_empty() && key.text.starts_with("x-") {
                 continue;
             }
@@ -90,7 +90,7 @@ impl<'a> Reader<'a, '_> {
                 self.check_secret(key, value, names_login_key(entries));
             }
             let json = self.value(value, schema, &inner);
-            // In a struct an empty text means "not given", as in KubeKey; in a map of texts it is a value.
+            // In a struct, an empty text means "not set", as in KubeKey; in a map of texts it is a value.
             let absent = if known.is_some() {
                 json.is_null() || json == ""
             } else {
@@ -109,7 +109,7 @@ impl<'a> Reader<'a, '_> {
         self.choose(schema, node)["format"] == "password"
     }
 
-    /// A secret of which YAML reads nothing, or only a part. `has_login_key`: the login does not need it.
+    /// Checks for a secret that YAML reads as empty, or only in part. `has_login_key`: the login does not need the secret.
     fn check_secret(&mut self, key: &Key, value: &Node, has_login_key: bool) {
         let line: Vec<char> = self.findings.line(key.span.line).chars().collect();
         let from = |column: usize| line.iter().skip(column - 1).collect::<String>();
@@ -121,7 +121,7 @@ impl<'a> Reader<'a, '_> {
         if let Some(comment) = written.strip_prefix('#').filter(|_| value.is_null()) {
             let message = format!("`{name}` is empty: the text after `#` is a comment");
             let hint = format!("{quotes}, or remove the line");
-            // A key logs in without a password, but sudo still asks for its own.
+            // A login with a key needs no password, but sudo still requires its own.
             let is_needed = !has_login_key || name == "sudoPassword";
             if is_needed && comment.starts_with(|c: char| !c.is_whitespace()) {
                 self.findings.error(key.span, message, hint);
@@ -164,7 +164,7 @@ impl<'a> Reader<'a, '_> {
             }
             let schema = self.choose(&schema["items"], item);
             let json = self.value(item, schema, &format!("{path}[{i}]"));
-            // A wrong item is replaced, not left out: checks find places by index.
+            // A wrong item is replaced, not left out, because checks find positions by index.
             array.push(if json.is_null() { empty(type_of(schema)) } else { json });
         }
         Json::Array(array)
@@ -203,7 +203,7 @@ impl<'a> Reader<'a, '_> {
         if text.is_empty() || words.contains(&text) {
             return json!(text);
         }
-        // A hint must not offer a word that is refused afterwards.
+        // A hint must not suggest a word that is refused afterwards.
         let usable: Vec<&str> =
             words.iter().copied().filter(|word| !v1alpha2::is_refused(path, word)).collect();
         let hint = did_you_mean(text, usable.iter().copied()).unwrap_or_else(|| match usable.as_slice() {
@@ -292,7 +292,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// Whether a map holds a private key for the login.
+/// Whether a map contains a private key for the login.
 fn names_login_key(entries: &[(Key, Node)]) -> bool {
     let is_given = |value: &Node| !value.is_null() && value.text() != Some("");
     entries
@@ -330,7 +330,7 @@ fn kind_fits(node: &Node, schema: &Json) -> bool {
     }
 }
 
-/// What stands in for a wrong item of a list, so that serde accepts the rest.
+/// The replacement for a wrong item of a list, so that serde accepts the rest.
 fn empty(kind: &str) -> Json {
     match kind {
         "object" => json!({}),
@@ -339,13 +339,13 @@ fn empty(kind: &str) -> Json {
     }
 }
 
-/// The words of an enumeration: `enum`, or `oneOf` with a constant each when the words have descriptions.
+/// The words of an enumeration: `enum`, or `oneOf` with one constant each if the words have descriptions.
 fn words(schema: &Json) -> Option<Vec<&str>> {
     let alternatives = schema["enum"].as_array().or_else(|| schema["oneOf"].as_array())?;
     Some(alternatives.iter().filter_map(|one| one.as_str().or_else(|| one["const"].as_str())).collect())
 }
 
-/// A hint when one of the known words is close: another case, or at most a third of the letters wrong.
+/// A hint if a known word is similar: another case, or at most a third of the letters wrong.
 pub(crate) fn did_you_mean<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<String> {
     let lower = word.to_lowercase();
     known

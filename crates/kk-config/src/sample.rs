@@ -1,13 +1,13 @@
-//! Sample files for `kk create config`: those of `config-samples/`, with the user's name and version.
+//! Sample files for `kk create config`: the files of `config-samples/`, with the user's name and version.
 
 use crate::{ConfigErrors, DEFAULT_KUBERNETES_VERSION, KubeVersion, Overrides, load};
 
-/// The samples there are.
+/// The available samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleStyle {
     /// One host with every role.
     AllInOne,
-    /// One control plane and two workers; the most explained one.
+    /// One control plane and two workers; the sample with the most explanations.
     ThreeNodes,
     /// Three control planes behind a load balancer.
     HighAvailability,
@@ -34,7 +34,7 @@ impl SampleStyle {
 
 /// The commented text of a sample with this cluster name and version, for a file of this name.
 ///
-/// Errors when the name or the version could not be used.
+/// Errors if the name or the version is invalid.
 pub fn sample(
     name: &str,
     version: KubeVersion,

@@ -18,7 +18,7 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     schema.into()
 }
 
-/// "The default is null" only says "optional", which the type says already.
+/// Removes "The default is null", which only means "optional" and is already part of the type.
 fn drop_null_default(schema: &mut Schema) {
     if schema.get("default").is_some_and(Value::is_null) {
         schema.remove("default");

@@ -1,7 +1,7 @@
 //! A string that cannot be printed: passwords, private keys and tokens.
 //!
-//! The owner of a [`Secret`] is whoever holds it; the only way to the text is [`Secret::expose`], so that a
-//! search for that word finds every place where a secret leaves the program.
+//! The only way to the text of a [`Secret`] is [`Secret::expose`], so that a search for that word finds every place where a
+//! secret leaves kk.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -15,12 +15,12 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes the text; from here on it cannot be printed.
+    /// Stores the text; from then on it cannot be printed.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for handing it to a host or a library.
+    /// The text itself, to pass it to a host or a library.
     pub fn expose(&self) -> &str {
         &self.0
     }

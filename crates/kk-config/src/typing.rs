@@ -1,4 +1,4 @@
-//! Typing mistakes that YAML reads as something else: characters that look like others, and missing blanks.
+//! Detects typing mistakes that YAML reads as something else: characters that look like others, and missing blanks.
 
 use crate::findings::Findings;
 use crate::look_alike::{LookAlike, look_alikes};
@@ -32,7 +32,7 @@ fn collect_keys<'a>(schema: &'a Json, keys: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// A mistake, and its place in a line: characters from 0.
+/// A mistake, and its position in a line: characters from 0.
 struct Mistake {
     start: usize,
     end: usize,
@@ -40,7 +40,7 @@ struct Mistake {
     hint: String,
 }
 
-/// Reports why a text is not YAML: by a typing mistake near the place, or in the parser's words.
+/// Reports why a text is not YAML: by a typing mistake near the position, or with the parser's message.
 pub(crate) fn report(error: &YamlError, keys: &BTreeSet<&str>, out: &mut Findings<'_>) {
     if !error.is_syntax {
         return out.structure_error(error.span, error.message.as_str(), error.hint);
@@ -50,7 +50,7 @@ pub(crate) fn report(error: &YamlError, keys: &BTreeSet<&str>, out: &mut Finding
     for number in lines.take(LINES_BEFORE) {
         match mistake(out.line(number), number == error.span.line, keys) {
             Some(mistake) => found = Some((number, mistake)),
-            // The first of several lines with the same mistake is the one to name.
+            // Of several consecutive lines with the same mistake, the first is reported.
             None if found.is_some() => break,
             None => {}
         }
@@ -85,8 +85,8 @@ fn mistake(line: &str, has_error: bool, keys: &BTreeSet<&str>) -> Option<Mistake
     missing_blank(&syntax, keys)
 }
 
-/// Whether a character can be the reason for an error in a later line. In the text of a value it is not: punctuation of Chinese
-/// text is full-width.
+/// Whether a character can cause an error in a later line. In the text of a value it cannot: punctuation of Chinese text is
+/// full-width.
 fn fails_later(found: &LookAlike, syntax: &str) -> bool {
     let before: String = syntax.chars().take(found.place).collect();
     let in_indent = before.chars().all(|c| c == ' ' || c == '-');
@@ -101,7 +101,7 @@ fn fails_later(found: &LookAlike, syntax: &str) -> bool {
     }
 }
 
-/// A line with blanks in place of what is quoted and of its comment.
+/// A line with its quoted text and its comment replaced by blanks.
 fn syntax_of(line: &str) -> String {
     let (mut quote, mut before) = (None, ' ');
     let mut syntax = String::new();
@@ -130,7 +130,7 @@ fn syntax_of(line: &str) -> String {
     syntax
 }
 
-/// `key:value` and `-item`.
+/// Detects `key:value` and `-item`.
 fn missing_blank(syntax: &str, keys: &BTreeSet<&str>) -> Option<Mistake> {
     let chars: Vec<char> = syntax.chars().collect();
     let indent = chars.iter().take_while(|c| c.is_whitespace()).count();
@@ -157,13 +157,13 @@ fn missing_blank(syntax: &str, keys: &BTreeSet<&str>) -> Option<Mistake> {
     Some(Mistake { start, end: end + 1, message, hint })
 }
 
-/// The key before the colon of `key:value`, if it is known here.
+/// The key before the colon of `key:value`, if it is a known key.
 pub(crate) fn key_without_blank(text: &str, is_known: impl Fn(&str) -> bool) -> Option<&str> {
     let (key, value) = text.split_once(':')?;
     (!value.is_empty() && is_known(key)).then_some(key)
 }
 
-/// Reports plain values that YAML accepts and that are typing mistakes for all that.
+/// Reports plain values that YAML accepts but that are typing mistakes.
 pub(crate) fn check(node: &Node, keys: &BTreeSet<&str>, out: &mut Findings<'_>) {
     match &node.value {
         Value::List(items) => items.iter().for_each(|item| check(item, keys, out)),
@@ -179,7 +179,7 @@ pub(crate) fn check(node: &Node, keys: &BTreeSet<&str>, out: &mut Findings<'_>) 
 }
 
 fn check_text(text: &str, span: Span, keys: &BTreeSet<&str>, out: &mut Findings<'_>) {
-    // A plain value that goes on in the next line has usually swallowed a key or an item.
+    // A plain value that continues in the next line has usually swallowed a key or an item.
     for number in span.line + 1..=span.end_line {
         let syntax = syntax_of(out.line(number));
         if let Some(Mistake { start, end, message, hint }) = missing_blank(&syntax, keys) {

@@ -1,10 +1,10 @@
-//! Kubernetes versions: parsing, order, and the range that this program installs.
+//! Kubernetes versions: parsing, order, and the range that kk installs.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The version that a cluster gets when its file names none: the newest patch in the catalogue of a minor
-/// that the project's end-to-end tests run. (KubeKey's own default is v1.23.17.)
+/// The version of a cluster whose file sets none: the newest patch in the catalogue of a minor version that the project's
+/// end-to-end tests run. (KubeKey's own default is v1.23.17.)
 pub const DEFAULT_KUBERNETES_VERSION: &str = "v1.36.4";
 
 /// Oldest minor of Kubernetes 1 that can be installed.
@@ -12,7 +12,7 @@ pub const OLDEST_MINOR: u32 = 28;
 /// Newest minor of Kubernetes 1 that can be installed.
 pub const NEWEST_MINOR: u32 = 37;
 
-/// A released version of Kubernetes. Displayed with a leading `v`, read with or without.
+/// A released version of Kubernetes. Displayed with a leading `v`, parsed with or without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KubeVersion {
     /// Always 1 so far.
@@ -24,12 +24,12 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
-    /// True when this is `major.minor` or newer, whatever the patch.
+    /// Whether this is `major.minor` or newer, regardless of the patch.
     pub fn at_least(self, major: u32, minor: u32) -> bool {
         (self.major, self.minor) >= (major, minor)
     }
 
-    /// True when this program can install the version (1.28 to 1.37).
+    /// Whether kk can install the version (1.28 to 1.37).
     pub fn is_supported(self) -> bool {
         self.major == 1 && (OLDEST_MINOR..=NEWEST_MINOR).contains(&self.minor)
     }
@@ -66,7 +66,7 @@ impl FromStr for KubeVersion {
     }
 }
 
-/// Digits only: `u32::from_str` alone would also take `+1`.
+/// Accepts only digits: `u32::from_str` alone would also accept `+1`.
 fn number(text: &str) -> Option<u32> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
 }

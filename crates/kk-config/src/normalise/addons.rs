@@ -1,4 +1,4 @@
-//! `spec.addons`: charts and manifests that are installed when the cluster is there.
+//! `spec.addons`: charts and manifests that are installed once the cluster runs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::{Secret, mask, v1alpha2};
 
 /// Longest name of a release (helm's documentation, "helm install").
 const LONGEST_NAME: usize = 53;
-/// Seconds before another try.
+/// Default wait before another attempt, in seconds.
 const DELAY: u32 = 5;
 
 pub(super) fn addons(docs: Vec<v1alpha2::Addon>, at: At<'_>, out: &mut Findings<'_>) -> Vec<Addon> {
@@ -28,7 +28,7 @@ pub(super) fn addons(docs: Vec<v1alpha2::Addon>, at: At<'_>, out: &mut Findings<
     all
 }
 
-/// `None`: it was reported.
+/// Checks an addon. `None`: an error was reported.
 fn addon(doc: v1alpha2::Addon, at: At<'_>, out: &mut Findings<'_>) -> Option<Addon> {
     let Some(name) = doc.name else {
         out.missing(at, "an addon has no name", "add `name: …`");
@@ -107,7 +107,7 @@ fn chart(mut doc: v1alpha2::AddonChart, at: At<'_>, out: &mut Findings<'_>) -> O
                              from the repo",
         );
     }
-    // KubeKey's path is the directory in which the chart with this name lies.
+    // KubeKey's path is the directory that contains the chart with this name.
     let in_path = doc.path.is_some().then(|| doc.name.take()).flatten();
     if doc.path.is_some() && doc.version.take().is_some() {
         let hint = "the chart itself says its version";
@@ -126,7 +126,7 @@ fn chart(mut doc: v1alpha2::AddonChart, at: At<'_>, out: &mut Findings<'_>) -> O
     Some(AddonChart { source: source?, below, values_file, values, secrets, wait: doc.wait.unwrap_or(false) })
 }
 
-/// All of them as one JSON object, and those that are secrets by their names.
+/// All values as one JSON object, and those that are secrets by their names.
 fn values(
     texts: &[Secret],
     has_file: bool,

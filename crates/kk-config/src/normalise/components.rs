@@ -1,7 +1,7 @@
-//! `kubeletConfiguration` and `kubeProxyConfiguration`: what can be known to be wrong before a kubelet refuses it.
+//! `kubeletConfiguration` and `kubeProxyConfiguration`: detects errors before a kubelet refuses its configuration.
 //!
-//! A kubelet that refuses its configuration does not start, so its node is lost. Keys that are not known are a warning
-//! only: a newer Kubernetes may have them.
+//! A kubelet that refuses its configuration does not start, so its node is lost. Unknown keys only cause a warning, because a
+//! newer Kubernetes may have them.
 
 use super::{syntax, typed::Fields};
 use crate::findings::{At, Findings};
@@ -56,7 +56,7 @@ pub(super) fn check_kube_proxy(settings: &Map<String, Value>, at: At<'_>, out: &
     KUBE_PROXY.check(settings, at, out);
 }
 
-/// The kubelet refuses a high threshold that is not above the low one.
+/// The kubelet refuses a high threshold that is not above the low threshold.
 fn check_image_gc(settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
     let [high, low] =
         IMAGE_GC.map(|(name, default)| settings.get(name).and_then(Value::as_i64).unwrap_or(default));

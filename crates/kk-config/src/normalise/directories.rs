@@ -1,5 +1,5 @@
-//! Directories on hosts: each belongs to one program alone. With one in another, the mode of the outer one shuts the inner one
-//! out, and what removes the outer one removes both.
+//! Directories on hosts: each belongs to one component only. If one is inside another, the mode of the outer directory blocks
+//! access to the inner one, and removing the outer directory removes both.
 
 use super::syntax;
 use crate::findings::{At, Findings};
@@ -7,7 +7,7 @@ use crate::spec::{Kubernetes, Registry};
 use crate::v1alpha2::Etcd;
 use std::path::Path;
 
-/// Directories that programs of a node have whatever the file says.
+/// Directories that components of a node use in any case.
 const TAKEN: [(&str, &str); 7] = [
     ("the kubelet", "/var/lib/kubelet"),
     ("Kubernetes", "/etc/kubernetes"),
@@ -18,7 +18,7 @@ const TAKEN: [(&str, &str); 7] = [
     ("CNI", "/var/lib/cni"),
 ];
 
-/// Directories that keep no data, and why.
+/// Directories that do not keep data, and the reason.
 const LOST: [(&str, &str); 7] = [
     ("/tmp", "systemd removes old files there, and a restart of the host can empty it"),
     ("/var/tmp", "systemd removes old files there"),
@@ -61,7 +61,7 @@ pub(super) fn check(
         syntax::check_data_directory(path, "the kubelet's directory", at, out);
         all.push(Directory { what: "the kubelet", path, at });
     }
-    // A path that cannot be one was reported.
+    // An invalid path was reported already.
     all.retain(|directory| syntax::is_data_directory(directory.path));
     for (i, one) in all.iter().enumerate() {
         for other in all[..i].iter().filter(|other| overlap(one.path, other.path)) {
@@ -69,7 +69,7 @@ pub(super) fn check(
                 "the directories of {} (`{}`) and {} (`{}`) overlap",
                 one.what, one.path, other.what, other.path
             );
-            // What the file names is at fault, not a default.
+            // The directory in the file is at fault, not a default.
             let at = if one.at.is_value() { one.at } else { other.at };
             out.error(at, message, "give each a directory of its own");
         }

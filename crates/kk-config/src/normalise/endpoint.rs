@@ -50,7 +50,8 @@ pub(super) fn endpoint(
     }
 }
 
-/// The name has to lead to the API: `/etc/hosts` cannot lead an address elsewhere, and has the names of the hosts for these.
+/// Checks the name of the API, which must resolve to the API. `/etc/hosts` cannot map an address to another address, and it maps
+/// the names of hosts to the hosts.
 fn check_domain(
     doc: &v1alpha2::ControlPlaneEndpoint,
     address: Option<Ipv4Addr>,
@@ -61,7 +62,7 @@ fn check_domain(
     let domain = &doc.domain;
     if let Ok(named) = domain.parse::<IpAddr>() {
         let is_the_address = address.is_some_and(|address| named == address);
-        // Without an address of its own the API is where the domain says.
+        // Without a separate address, the API is at the domain.
         let needs_none = doc.external_dns && address.is_none();
         if !is_the_address && !needs_none {
             let message = match address {
@@ -80,7 +81,7 @@ fn check_domain(
         let message = format!("`{domain}` resolves to each host itself, not to the API");
         return out.error(at, message, "give the API a name of its own");
     }
-    // A name and what is added to it: `/etc/hosts` has `node1` and `node1.cluster.local`.
+    // Also checks the name with the added domain: `/etc/hosts` contains `node1` and `node1.cluster.local`.
     let named = hosts.iter().find(|host| {
         !host.name.is_empty()
             && domain.strip_prefix(&host.name).is_some_and(|rest| rest.is_empty() || rest == ".cluster.local")

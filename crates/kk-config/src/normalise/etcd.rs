@@ -40,7 +40,7 @@ pub(super) fn check(doc: &Etcd, at: At<'_>, out: &mut Findings<'_>) {
         out.error(at.key("backupScript"), message, syntax::ABSOLUTE_PATH);
     }
     if doc.election_timeout < doc.heartbeat_interval.saturating_mul(5) {
-        // etcd itself refuses to start below five heartbeats.
+        // etcd itself refuses to start with less than five heartbeats.
         let message = format!("electionTimeout {} ms is less than five heartbeats", doc.election_timeout);
         let hint = format!(
             "with a heartbeatInterval of {0} use at least {1}",

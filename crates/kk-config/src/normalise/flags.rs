@@ -1,4 +1,4 @@
-//! Flags of components: those that the version does not know, those that kk gives itself, and files that a pod cannot see.
+//! Checks flags of components: unknown flags, flags that kk sets itself, and files that a pod cannot see.
 
 use super::removed::{APISERVER, CONTROLLER_MANAGER, KUBELET, SCHEDULER};
 use crate::findings::{At, Findings};
@@ -14,12 +14,12 @@ const GATES: &str = include_str!("../known/gates.txt");
 /// Admission plugins, with their sources.
 const PLUGINS: &str = include_str!("../known/admission_plugins.txt");
 
-/// Gates that stand for many others (k8s.io/component-base, featuregate).
+/// Gates that represent many others (k8s.io/component-base, featuregate).
 const GROUPS_OF_GATES: [&str; 2] = ["AllAlpha", "AllBeta"];
 
-/// A flag as the file gives it, with or without the dashes before it.
+/// A flag as written in the file, with or without leading dashes.
 pub(super) struct Argument<'a> {
-    /// As components read it, with `-` in place of `_`.
+    /// The name as components read it, with `-` in place of `_`.
     pub(super) name: String,
     pub(super) value: Option<&'a str>,
 }
@@ -32,10 +32,10 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// Where kubeadm puts the pods of the control plane.
+/// The directory into which kubeadm writes the pods of the control plane.
 pub(super) const MANIFESTS: &str = "/etc/kubernetes/manifests";
 
-/// A flag that kk or kubeadm gives to the component.
+/// A flag that kk or kubeadm sets for the component.
 struct Own {
     field: &'static str,
     name: &'static str,
@@ -53,8 +53,8 @@ const CERTIFICATES: &str = "remove it: kk makes and renews the certificates at t
 const NODE_NAME: &str = "set `name` of the host";
 const PROBES: &str = "remove it: kk and kubeadm ask the component at its usual port";
 
-/// With another value kk would look elsewhere than the component, or undo what the file says in its own field. Flags of CAs and
-/// `advertise-address` are missing here: kk knows how to live with them.
+/// With another value, kk would look for the component's files or ports in the wrong place, or the flag would override a field of
+/// the file. Flags of CAs and `advertise-address` are not in this list, because kk supports them.
 #[rustfmt::skip]
 const OWN: [Own; 52] = [
     own(APISERVER, "etcd-servers", ETCD),
@@ -111,7 +111,7 @@ const OWN: [Own; 52] = [
     own(KUBELET, "pod-max-pids", "set spec.kubernetes.podPidsLimit"),
 ];
 
-/// Values that kk or kubeadm give, too: such a flag changes nothing.
+/// Values that kk or kubeadm sets, too: such a flag changes nothing.
 const SAME: [(&str, &str, &str); 10] = [
     (APISERVER, "enable-bootstrap-token-auth", "true"),
     (APISERVER, "secure-port", "6443"),
@@ -132,7 +132,7 @@ fn is_same(field: &str, name: &str, value: &str) -> bool {
     })
 }
 
-/// Checks one flag. `is_removed`: another finding says already that the version has it no more.
+/// Checks one flag. `is_removed`: another finding already reports that the version no longer has it.
 pub(super) fn check(
     (field, name, value): (&str, &str, &str),
     version: KubeVersion,
@@ -199,7 +199,7 @@ fn check_name(field: &str, name: &str, version: KubeVersion, at: At<'_>, out: &m
     }
 }
 
-/// A warning only: a patch release may have a gate that its `.0` lacks.
+/// Only a warning, because a patch release may have a gate that its `.0` lacks.
 pub(super) fn check_gate(name: &str, version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) {
     if name.is_empty() || GROUPS_OF_GATES.contains(&name) || super::removed::is_judged(name, version) {
         return;
@@ -269,7 +269,7 @@ const MOUNTED: [&str; 7] = [
     "/usr/local/share/ca-certificates/",
 ];
 
-/// Components of the control plane run in pods, which see few files of their host.
+/// Checks a path in a flag. Components of the control plane run in pods, which see few files of their host.
 fn check_file(field: &str, name: &str, value: &str, at: At<'_>, out: &mut Findings<'_>) {
     const ENDS: [&str; 9] = [
         "file",
@@ -307,7 +307,7 @@ fn check_file(field: &str, name: &str, value: &str, at: At<'_>, out: &mut Findin
     out.error(at, message, hint);
 }
 
-/// Settings of etcd that kk writes, and what sets them.
+/// Settings of etcd that kk writes, and the fields that set them.
 const ETCD_OWN: [(&str, &str); 29] = [
     ("NAME", ""),
     ("DATA_DIR", "dataDir"),
@@ -340,7 +340,7 @@ const ETCD_OWN: [(&str, &str); 29] = [
     ("PEER_KEY_FILE", ""),
 ];
 
-/// Checks `spec.etcd.extraArgs`, which stand last in etcd's environment file and so win over what kk writes.
+/// Checks `spec.etcd.extraArgs`. They are the last lines in etcd's environment file, so they override settings of kk.
 pub(super) fn check_etcd(lines: &[String], at: At<'_>, out: &mut Findings<'_>) {
     let mut first = BTreeMap::new();
     for (i, line) in lines.iter().enumerate() {
@@ -350,7 +350,7 @@ pub(super) fn check_etcd(lines: &[String], at: At<'_>, out: &mut Findings<'_>) {
             out.error(at, format!("`{name}` is given twice"), format!("the other is{}", other.in_line()));
         }
         let bare = name.strip_prefix("ETCD_").unwrap_or(name);
-        // What holds for clients holds for peers, and for the discovery of a cluster that kk makes itself.
+        // The rule for clients also applies to peers, and to the discovery of a cluster, which kk creates itself.
         let prefixed = bare.starts_with("PEER_") || bare.starts_with("DISCOVERY");
         let own = ETCD_OWN.iter().find(|(own, _)| *own == bare).or(prefixed.then_some(&("", "")));
         if let Some((_, setting)) = own {

@@ -25,7 +25,7 @@ pub(super) fn hosts(
     docs.iter().enumerate().map(|(i, doc)| host(doc, bastion.as_ref(), at.item(i), out)).collect()
 }
 
-/// Names and addresses by which a host is told from the others.
+/// Checks the names and addresses that distinguish hosts from each other.
 fn check_unique(docs: &[v1alpha2::Host], at: At<'_>, out: &mut Findings<'_>) {
     let mut names = HashMap::new();
     let mut addresses = HashMap::new();
@@ -55,7 +55,7 @@ fn check_unique(docs: &[v1alpha2::Host], at: At<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// An address has several forms: blanks around it, `::1` and `0:0::1`, names in capitals.
+/// Normalises an address, which has several forms: surrounding blanks, `::1` and `0:0::1`, names in capitals.
 fn canonical(address: &str) -> String {
     let address = address.trim();
     address
@@ -91,13 +91,13 @@ fn host(doc: &v1alpha2::Host, bastion: Option<&Bastion>, at: At<'_>, out: &mut F
     }
 }
 
-/// The machine that runs this program has this name in its output.
+/// The name of the control machine in the output of kk.
 const CONTROL: &str = "control";
-/// Every host is this to itself, whatever the rest of the name.
+/// Every host resolves names with this first label to itself.
 const LOCALHOST: &str = "localhost";
-/// kubelet labels its node with the host's name (`kubernetes.io/hostname`), and labels are no longer.
+/// The kubelet labels its node with the host's name (`kubernetes.io/hostname`), and this is the maximum length of a label.
 const LONGEST_NAME: usize = 63;
-/// A host that comes from no file is this machine, and has the name of it.
+/// A host that is not from a file is the control machine, and has its name.
 const OR_FILE: &str = "or describe it with another one in a file (`kk create config`) for -f";
 
 fn check_name(name: &str, at: At<'_>, out: &mut Findings<'_>) {
@@ -125,14 +125,14 @@ fn check_name(name: &str, at: At<'_>, out: &mut Findings<'_>) {
     out.error(at.key("name"), format!("`{name}` cannot name a host"), hint);
 }
 
-/// A password travels as one line. The usual cause of a second one is a YAML block (`|`).
+/// Checks a password, which is sent as one line. The usual cause of a second line is a YAML block (`|`).
 fn check_password(password: Option<&Secret>, key: &str, at: At<'_>, out: &mut Findings<'_>) {
     if password.is_some_and(|text| text.expose().contains(['\n', '\r', '\0'])) {
         out.error(at.name(key), format!("`{key}` has a line break"), "write it in one line, in quotes");
     }
 }
 
-/// Where SSH connects to: `address`, or the first of `internalAddress`.
+/// The address for SSH: `address`, or the first of `internalAddress`.
 fn address(doc: &v1alpha2::Host, at: At<'_>, out: &mut Findings<'_>) -> String {
     let inside = || doc.internal_address.as_deref().and_then(|text| text.split(',').next());
     let Some(address) = doc.address.as_deref().or_else(inside).map(str::trim) else {
@@ -148,7 +148,7 @@ fn address(doc: &v1alpha2::Host, at: At<'_>, out: &mut Findings<'_>) -> String {
 }
 
 fn is_address(text: &str) -> bool {
-    // Digits and dots only are meant as an IP address, not as a name.
+    // A text of digits and dots is meant as an IP address, not as a name.
     let like_ip = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     text.parse::<IpAddr>().is_ok() || (!like_ip && syntax::is_dns_name(&text.to_lowercase()))
 }
@@ -185,7 +185,7 @@ fn internal_address(
             let message = format!("host `{}` has no IPv4 address inside the cluster", doc.name);
             out.error(place, message, "add `internalAddress: …` with an IPv4 address");
         }
-        // `address` reports it.
+        // `address` reports this error.
         _ => {}
     }
     (Ipv4Addr::UNSPECIFIED, None)
@@ -221,7 +221,7 @@ fn private_key(
     inline.cloned().map(PrivateKey::Inline).or_else(|| path.cloned().map(PrivateKey::Path))
 }
 
-/// `type base64`; a comment behind it is dropped.
+/// `type base64`; a comment after it is dropped.
 fn host_key(text: &str, at: At<'_>, out: &mut Findings<'_>) -> String {
     let mut words = text.split_whitespace();
     if let (Some(kind), Some(key)) = (words.next(), words.next()) {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Seconds that kubeadm's certificates are valid by default: ten years for CAs, one for others.
+/// Default validity of kubeadm's certificates in seconds: ten years for CAs, one year for others.
 const CA_VALIDITY: u64 = 87_600 * 3600;
 const LEAF_VALIDITY: u64 = 8_760 * 3600;
 
@@ -55,11 +55,11 @@ pub(super) fn kubernetes(
     }
 }
 
-/// Fields of the file that a key of `kubeletConfiguration` sets, too.
+/// Fields of the file that a key of `kubeletConfiguration` also sets.
 const SET_TWICE: [(&str, &str); 3] =
     [("maxPods", "maxPods"), ("podPidsLimit", "podPidsLimit"), ("clusterDomain", "dnsDomain")];
 
-/// Settings that say different things of the same.
+/// Reports settings that contradict each other.
 fn contradictions(
     doc: &v1alpha2::Kubernetes,
     kubelet_args: &BTreeMap<String, String>,
@@ -185,7 +185,7 @@ fn check_names(doc: &v1alpha2::Kubernetes, at: At<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// kubeadm knows `encryptionAlgorithm` from v1beta4 on, which is the format for 1.31 and newer.
+/// Checks `encryptionAlgorithm`, which kubeadm supports from v1beta4 on, the format for 1.31 and newer.
 fn encryption_algorithm(
     given: Option<EncryptionAlgorithm>,
     version: KubeVersion,
@@ -210,8 +210,8 @@ fn encryption_algorithm(
     }
 }
 
-/// kubeadm knows the periods from v1beta4 on, which is the format for 1.31 and newer. A certificate that outlives its CA
-/// is useless. Seconds that a certificate is valid.
+/// Checks the validity periods, which kubeadm supports from v1beta4 on, the format for 1.31 and newer. A certificate that
+/// outlives its CA is useless. Returns the validity of certificates in seconds.
 fn check_validity(
     doc: &v1alpha2::Kubernetes,
     version: KubeVersion,
@@ -252,7 +252,7 @@ fn refuse_blanks(texts: &[String], at: At<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// Flags by name. KubeKey takes them without the dashes; with dashes they are taken, too.
+/// Parses flags by name. KubeKey's form is without dashes; flags with dashes are accepted, too.
 fn arguments(texts: &[String], at: At<'_>, out: &mut Findings<'_>) -> BTreeMap<String, String> {
     let mut arguments = BTreeMap::new();
     for (i, text) in texts.iter().enumerate() {

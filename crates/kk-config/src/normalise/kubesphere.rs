@@ -1,4 +1,4 @@
-//! `spec.kubesphere`, and the `ClusterConfiguration` beside the Cluster.
+//! `spec.kubesphere`, and the `ClusterConfiguration` document next to the Cluster.
 
 use crate::Overrides;
 use crate::findings::{At, Findings};
@@ -8,14 +8,14 @@ use crate::yaml::Node;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// What the one object that ks-installer looks at must say, and the values that are wanted.
+/// Fields of the only object that ks-installer reads, and their required values.
 const OBJECT: [(&[&str], &str); 3] = [
     (&["apiVersion"], "installer.kubesphere.io/v1alpha1"),
     (&["metadata", "name"], "ks-installer"),
     (&["metadata", "namespace"], "kubesphere-system"),
 ];
 
-/// `None` where nobody asks for it. `second` is the second document.
+/// `None` if KubeSphere is not requested. `second` is the second document.
 pub(super) fn kubesphere(
     doc: v1alpha2::KubeSphere,
     second: Option<&Node>,
@@ -37,7 +37,7 @@ pub(super) fn kubesphere(
         return None;
     }
     if let Some(document) = second.filter(|_| !by_flag && doc.enabled.is_none() && doc.image.is_none()) {
-        // Files of KubeKey, which has an image of its own.
+        // Files of KubeKey name no image, because KubeKey has its own.
         let hint = "set spec.kubesphere.image to an image of ks-installer (docs/kubesphere.md), or set \
                     spec.kubesphere.enabled: false";
         out.warning(
@@ -66,7 +66,7 @@ fn is_read(document: &Node, out: &mut Findings<'_>) -> bool {
     !is_old
 }
 
-/// The spec of the document, its old keys renamed, its types checked.
+/// The spec of the document, with old keys renamed and types checked.
 fn configuration(document: &Node, out: &mut Findings<'_>) -> Map<String, Value> {
     let at = At::root(document);
     for (path, wanted) in OBJECT {
@@ -100,7 +100,7 @@ fn configuration(document: &Node, out: &mut Findings<'_>) -> Map<String, Value> 
     spec.as_object().cloned().unwrap_or_default()
 }
 
-/// A path begins with `/` or `.`, which no name of a registry does.
+/// Parses the image: a path begins with `/` or `.`, which no name of a registry does.
 fn image(text: Option<&str>, at: At<'_>, out: &mut Findings<'_>) -> Option<InstallerImage> {
     let text = text?;
     if text.starts_with(['/', '.']) {

@@ -1,4 +1,4 @@
-//! From the document of a Manifest to what its bundle is to hold.
+//! Converts the document of a Manifest into the contents of its bundle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,7 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
     }
 }
 
-/// Where KubeKey's files name a version of the registry, it is this.
+/// The version of the registry in KubeKey's files.
 const KUBEKEY_REGISTRY: &str = "2";
 
 fn components(
@@ -135,7 +135,7 @@ fn components(
     all
 }
 
-/// Without its v. `None`: it was reported.
+/// Removes the leading v. `None`: an error was reported.
 fn version(key: &'static str, text: &str, at: At<'_>, out: &mut Findings<'_>) -> Option<String> {
     let bare = registry::version(text);
     if bare.is_none() {

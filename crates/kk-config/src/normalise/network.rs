@@ -1,4 +1,4 @@
-//! `spec.network`: address ranges that fit each other, the hosts and the size of the cluster.
+//! `spec.network`: checks that the address ranges fit each other, the hosts and the size of the cluster.
 
 use crate::NetworkPlugin;
 use crate::findings::{At, Findings};
@@ -7,14 +7,14 @@ use crate::v1alpha2::{self, PluginName};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::IpAddr;
 
-/// kube-apiserver takes at most 2^20 Service addresses.
+/// kube-apiserver accepts at most 2^20 Service addresses.
 const SERVICE_BITS: u8 = 20;
-/// Addresses below this leave no room for the API's and the DNS's Service.
+/// A smaller range has no space for the Services of the API and of DNS.
 const SMALLEST_SERVICE_PREFIX_V4: u8 = 28;
 /// kube-controller-manager refuses more than 2^16 node ranges.
 const NODE_RANGE_BITS: u8 = 16;
 
-/// Reads the ranges and checks those things that need no host.
+/// Parses the ranges and makes the checks that need no hosts.
 pub(super) fn network(
     doc: &v1alpha2::Network,
     kubernetes: &Kubernetes,
@@ -62,7 +62,7 @@ fn plugin(
     plugin
 }
 
-/// `v4` or `v4,v6`; bits behind the prefix are cleared.
+/// Parses `v4` or `v4,v6`; bits after the prefix are cleared.
 fn ranges(text: &str, default: &str, at: At<'_>, out: &mut Findings<'_>) -> (Ipv4Net, Option<Ipv6Net>) {
     let mut parts = text.splitn(2, ',').map(str::trim);
     let v4 = parts.next().and_then(|part| part.parse::<Ipv4Net>().ok());
@@ -80,7 +80,7 @@ fn ranges(text: &str, default: &str, at: At<'_>, out: &mut Findings<'_>) -> (Ipv
     }
 }
 
-/// Two families need ranges for both pods and Services, and addresses on every node.
+/// Checks that with two address families there are ranges for both pods and Services, and addresses on every node.
 fn check_families(
     pods: Option<Ipv6Net>,
     services: Option<Ipv6Net>,
@@ -127,7 +127,7 @@ fn check_services(v4: Ipv4Net, v6: Option<Ipv6Net>, at: At<'_>, out: &mut Findin
     }
 }
 
-/// Each node takes a range of `nodeCidrMaskSize` out of the pods' range.
+/// Checks that the pods' range is large enough: each node takes a range of `nodeCidrMaskSize` from it.
 fn check_node_ranges(
     network: &Network,
     kubernetes: &Kubernetes,
@@ -174,7 +174,7 @@ fn check_node_ranges(
     }
 }
 
-/// Ranges must be apart from each other and from every address that exists outside of them.
+/// Checks that ranges overlap neither each other nor any address outside of the cluster's ranges.
 pub(super) fn check_addresses(
     network: &Network,
     hosts: &[Host],

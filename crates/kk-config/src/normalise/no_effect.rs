@@ -1,10 +1,10 @@
-//! Fields that load, because KubeKey's files have them, and do nothing yet. The user is told of each.
+//! Fields that are accepted, because KubeKey's files contain them, but have no effect yet. The user is warned about each.
 
 use crate::findings::{At, Findings};
 use crate::spec::Role;
 use crate::yaml::{Node, Value};
 
-/// Paths of the fields. When a field begins to work, its line goes.
+/// Paths of the fields. Remove the line of a field that gets an effect.
 const WITHOUT_EFFECT: &[&str] = &[
     "metadata.namespace",
     "metadata.labels",
@@ -41,8 +41,8 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.kubesphere.configurations",
 ];
 
-/// Adds one warning that names every field of [`WITHOUT_EFFECT`] that asks for something, and role groups of the user's
-/// own. It stands at the first field.
+/// Adds one warning that names every field of [`WITHOUT_EFFECT`] that requests something, and role groups of the user's own. Its
+/// position is the first field.
 pub(crate) fn warn_of_fields_without_effect(root: &Node, out: &mut Findings<'_>) {
     let own_groups = own_groups(root);
     let paths = WITHOUT_EFFECT.iter().copied().chain(own_groups.iter().map(String::as_str));
@@ -52,7 +52,7 @@ pub(crate) fn warn_of_fields_without_effect(root: &Node, out: &mut Findings<'_>)
     out.warning(*first, format!("without effect yet: {names}"), "kk ignores them");
 }
 
-/// Paths of the role groups that are of no use but for scripts.
+/// Paths of the role groups that are used only for scripts.
 fn own_groups(root: &Node) -> Vec<String> {
     let groups = root.get("spec").and_then(|spec| spec.get("roleGroups"));
     let Some(Value::Map(groups)) = groups.map(|node| &node.value) else { return Vec::new() };
@@ -70,7 +70,7 @@ fn asked_for<'a>(root: &'a Node, path: &str) -> Option<At<'a>> {
     asks_for_something(node).then(|| path.split('.').fold(At::root(root), At::key))
 }
 
-/// False for what amounts to "no": nothing, false, and collections of such.
+/// `false` for values that mean "no": nothing, false, and collections of such values.
 fn asks_for_something(node: &Node) -> bool {
     match &node.value {
         Value::Scalar { text, .. } => !node.is_null() && node.as_bool() != Some(false) && !text.is_empty(),

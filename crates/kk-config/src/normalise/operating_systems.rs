@@ -6,7 +6,7 @@ use crate::findings::{At, Findings};
 use crate::spec::{Arch, OperatingSystem};
 use crate::v1alpha2;
 
-/// Without an architecture an entry is for those of the Manifest.
+/// An entry without an architecture is for all architectures of the Manifest.
 pub(super) fn operating_systems(
     doc: Vec<v1alpha2::OperatingSystem>,
     arches: &BTreeSet<Arch>,
@@ -34,7 +34,7 @@ pub(super) fn operating_systems(
     all
 }
 
-/// `None`: it was reported.
+/// Checks an entry. `None`: an error was reported.
 fn operating_system(
     doc: &v1alpha2::OperatingSystem,
     arch: Arch,
@@ -119,7 +119,7 @@ fn operating_system(
     is_right.then_some(system)
 }
 
-/// One line, with an address of a kind that apt fetches by itself: other methods of apt may run programs.
+/// Whether a text is one line with an address that apt fetches by itself: other methods of apt may run commands.
 fn is_source(text: &str) -> bool {
     let words: Vec<&str> = text.split(' ').collect();
     let is_word = |word: &&str| {
@@ -131,7 +131,7 @@ fn is_source(text: &str) -> bool {
     is_address && has_suite && words.iter().all(is_word)
 }
 
-/// One word, in which dnf replaces nothing.
+/// Whether a text is one word without variables of dnf.
 fn is_repository(text: &str) -> bool {
     let is_address = ["http://", "https://", "file:///"].iter().any(|scheme| text.starts_with(scheme));
     is_address && text.bytes().all(|c| c.is_ascii_graphic() && !b"$,\"'".contains(&c))

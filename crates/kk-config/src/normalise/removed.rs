@@ -1,5 +1,5 @@
-//! Flags and feature gates that a version of Kubernetes does not have any more. A component that is given one does not start, so
-//! that an upgrade would fail in the turn of its first host.
+//! Flags and feature gates that a version of Kubernetes no longer has. A component that is given one does not start, so an
+//! upgrade would fail in the turn of its first host.
 
 use super::components::gates;
 use super::flags::{self, Argument};
@@ -7,11 +7,11 @@ use crate::findings::{At, Findings};
 use crate::v1alpha2::Kubernetes;
 use crate::version::KubeVersion;
 
-/// Feature gates, one a line, with their sources.
+/// Feature gates, one per line, with their sources.
 const GATES: &str = include_str!("../known/removed_gates.txt");
 
-/// Gates of kubeadm's own in any version (cmd/kubeadm/app/features of kubernetes/kubernetes, 1.27 to 1.37). No other component has
-/// ever known them, and the gates of the file go to the other components.
+/// kubeadm's own gates in any version (cmd/kubeadm/app/features of kubernetes/kubernetes, 1.27 to 1.37). No other component has
+/// ever known them, and kk passes the gates of the file to the other components.
 const KUBEADM: [&str; 7] = [
     "ControlPlaneKubeletLocalMode",
     "EtcdLearnerMode",
@@ -22,12 +22,12 @@ const KUBEADM: [&str; 7] = [
     "WaitForAllControlPlaneComponents",
 ];
 
-/// A flag that has gone.
+/// A removed flag.
 struct Flag {
-    /// The field of the file that gives flags to this component.
+    /// The field of the file that contains flags of this component.
     field: &'static str,
     name: &'static str,
-    /// The minor version without it.
+    /// The first minor version without it.
     gone: u32,
     instead: &'static str,
 }
@@ -41,8 +41,9 @@ pub(super) const CONTROLLER_MANAGER: &str = "controllerManagerArgs";
 pub(super) const SCHEDULER: &str = "schedulerArgs";
 pub(super) const KUBELET: &str = "kubeletArgs";
 
-/// With the pull request of kubernetes/kubernetes that removed it; where none is named, by the sources of the component (cmd/*/app) of
-/// the version before and of this one, and for 1.37 by what the programs of 1.36.4 list and those of 1.37.1 refuse.
+/// The number is the pull request of kubernetes/kubernetes that removed the flag. Without a number, the source is the component's
+/// code (cmd/*/app) of this and the previous version, and for 1.37 the flags that the binaries of 1.36.4 list and the binaries of
+/// 1.37.1 refuse.
 #[rustfmt::skip]
 const FLAGS: [Flag; 36] = [
     flag(APISERVER, "insecure-port", 24, "remove it: the API has one port, with TLS"),
@@ -86,7 +87,7 @@ const FLAGS: [Flag; 36] = [
     flag(CONTROLLER_MANAGER, "concurrent-service-syncs", 37, "give it to the cloud controller manager"),
 ];
 
-/// Flags of cAdvisor, which the kubelet has no more.
+/// Flags of cAdvisor, which the kubelet no longer has.
 const CADVISOR: Flag = flag(KUBELET, "", 37, "remove it: the kubelet does not hand it to cAdvisor any more");
 const CADVISOR_FLAGS: [&str; 18] = [
     "application-metrics-count-limit",
@@ -109,10 +110,11 @@ const CADVISOR_FLAGS: [&str; 18] = [
     "storage-driver-user",
 ];
 
-/// The only clouds that are not `external`, none, left Kubernetes in 1.31 (kubernetes/website, `DisableCloudProviders`).
+/// The cloud providers other than `external` and none were removed in Kubernetes 1.31 (kubernetes/website,
+/// `DisableCloudProviders`).
 const NO_CLOUDS: u32 = 31;
 
-/// Names what the version does not have any more. Gates of features that are always on are left out.
+/// Reports flags and gates that the version no longer has. Gates of features that are always on are left out.
 pub(super) fn check(doc: &mut Kubernetes, version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) {
     leave_out_gates(doc, version, at, out);
     for (field, settings) in [
@@ -178,7 +180,7 @@ fn refuse_gate(name: &str, version: KubeVersion, at: At<'_>, out: &mut Findings<
     out.error(at, message, hint);
 }
 
-/// Whether a gate has a finding by its version, or belongs to kubeadm.
+/// Whether a gate is covered by another finding, or belongs to kubeadm.
 pub(super) fn is_judged(name: &str, version: KubeVersion) -> bool {
     KUBEADM.contains(&name) || removed_gate(name, version).is_some()
 }
@@ -201,7 +203,7 @@ fn check_flag(field: &str, text: &str, version: KubeVersion, at: At<'_>, out: &m
         let gates = value.split(',').filter_map(|gate| gate.split('=').next());
         gates.for_each(|gate| refuse_gate(gate.trim(), version, at, out));
     }
-    // One that goes in a later version is no newer one.
+    // A flag that a later version removes must not be reported as too new.
     let goes = |flag: &&Flag| (flag.field, flag.name) == (field, name);
     let cadvisor = field == KUBELET && CADVISOR_FLAGS.contains(&name);
     let is_known_to_go = cadvisor || FLAGS.iter().any(|flag| goes(&flag));
@@ -215,7 +217,7 @@ fn check_flag(field: &str, text: &str, version: KubeVersion, at: At<'_>, out: &m
     }
 }
 
-/// The minor version in which a gate went, and what has become of its feature.
+/// The minor version that removed a gate, and the state of its feature.
 fn removed_gate(name: &str, version: KubeVersion) -> Option<(u32, &'static str)> {
     let gate = |line: &'static str| {
         let mut words = line.split(' ');

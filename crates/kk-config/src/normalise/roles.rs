@@ -1,4 +1,4 @@
-//! `spec.roleGroups`: who does what.
+//! `spec.roleGroups`: assigns roles to hosts.
 
 use crate::findings::{At, Findings};
 use crate::host_range;
@@ -7,10 +7,10 @@ use crate::spec::{Host, Role};
 use std::collections::{BTreeMap, HashSet};
 
 const KNOWN_GROUPS: [&str; 5] = ["etcd", "control-plane", "master", "worker", "registry"];
-/// Missing names to tell of one range.
+/// Maximum number of missing names that are reported for one range.
 const NAMES_SHOWN: usize = 5;
 
-/// Gives each host its roles and drops hosts without any. Returns the names by role, in the order of the file.
+/// Assigns the roles and drops hosts without any. Returns the names by role, in the order of the file.
 pub(super) fn assign(
     hosts: &mut Vec<Host>,
     groups: &BTreeMap<String, Vec<String>>,
@@ -35,7 +35,7 @@ pub(super) fn assign(
         }
     }
     check_groups(groups, &by_role, at, out);
-    // With a group that could not be read nobody knows who is idle.
+    // If a group could not be read, it is unknown which hosts are idle.
     if !out.is_unread(at) {
         warn_of_idle(hosts, spec.key("hosts"), out);
         hosts.retain(|host| !host.roles.is_empty());
@@ -43,7 +43,7 @@ pub(super) fn assign(
     by_role
 }
 
-/// Any name is allowed, but a misspelt one would leave hosts without their role.
+/// Warns of similar names: any name is allowed, but a misspelt name would leave hosts without their role.
 fn check_group_name(group: &str, at: At<'_>, out: &mut Findings<'_>) {
     if let Role::Custom(name) = Role::from_group(group)
         && let Some(hint) = did_you_mean(&name, KNOWN_GROUPS.into_iter())
@@ -52,7 +52,7 @@ fn check_group_name(group: &str, at: At<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// The names that an entry of a group stands for, as far as there are such hosts.
+/// The names in an entry of a group, limited to existing hosts.
 fn members_of(
     entry: &str,
     group: &str,
@@ -74,7 +74,7 @@ fn members_of(
         let shown: Vec<String> = unknown.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
         let more = unknown.len() - shown.len();
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        // Only a name is misspelt; a range is too long.
+        // A single name may be misspelt; a range with unknown names is too long.
         let close = (unknown.len() == 1).then(|| did_you_mean(&unknown[0], known.iter().map(String::as_str)));
         let hint = close.flatten().unwrap_or_else(|| "each name must be one of `spec.hosts`".to_owned());
         let message =
@@ -90,7 +90,7 @@ fn check_groups(
     at: At<'_>,
     out: &mut Findings<'_>,
 ) {
-    // Entries that name nobody were reported; the group is not empty for all that.
+    // Entries without valid names were reported; the group does not count as empty because of them.
     let is_empty = |role: Role| {
         !groups.iter().any(|(group, entries)| Role::from_group(group) == role && !entries.is_empty())
     };

@@ -1,15 +1,15 @@
-//! Single values of a chart in one line, as helm's `--set` reads them (helm's documentation, "The Format and Limitations of
-//! --set"): `outer.inner=value,list[0].name=value,other={a,b}`.
+//! Parses single values of a chart in one line like helm's `--set` (helm's documentation, "The Format and Limitations of --set"):
+//! `outer.inner=value,list[0].name=value,other={a,b}`.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use serde_json::{Map, Value};
 
-/// Largest index of a list, as in helm's parser but for its size: a list is filled up to it.
+/// Largest index of a list. helm's parser has a limit, too, but a larger one: a list is filled up to its largest index.
 const LARGEST_INDEX: usize = 1000;
 
-/// One value, and where it belongs.
+/// A value and its path.
 pub(super) struct Pair {
     path: Vec<Step>,
     pub(super) value: Value,
@@ -32,7 +32,7 @@ impl Pair {
         })
     }
 
-    /// Puts it where it belongs; what is there of another kind is replaced.
+    /// Sets the value at its path; an existing value of another kind is replaced.
     pub(super) fn set(self, into: &mut Value) {
         let mut at = into;
         for step in self.path {
@@ -60,14 +60,14 @@ impl Pair {
     }
 }
 
-/// Reads a line. Errors say what is wrong, and show nothing of it.
+/// Parses a line. Errors state the problem and show nothing of the line.
 pub(super) fn parse(text: &str) -> Result<Vec<Pair>, &'static str> {
     let mut chars = text.chars().peekable();
     let mut pairs = Vec::new();
     while chars.peek().is_some() {
         let path = path(&mut chars)?;
         let value = if chars.peek() == Some(&'{') { list(&mut chars)? } else { scalar(&mut chars, &[',']) };
-        // The comma, or the end.
+        // Skips the comma, or detects the end.
         if chars.next().is_some_and(|next| next != ',') {
             return Err("something follows a list");
         }
@@ -116,7 +116,7 @@ fn list(chars: &mut Peekable<Chars<'_>>) -> Result<Value, &'static str> {
     }
 }
 
-/// A value with the type that helm gives it: numbers that begin with 0 are texts.
+/// A value with the type that helm assigns: numbers with a leading 0 are texts.
 fn scalar(chars: &mut Peekable<Chars<'_>>, stops: &[char]) -> Value {
     let text = until(chars, stops);
     match text.as_str() {
@@ -132,7 +132,7 @@ fn scalar(chars: &mut Peekable<Chars<'_>>, stops: &[char]) -> Value {
     }
 }
 
-/// What stands before one of these characters. A `\` takes its meaning from the next one.
+/// The text before one of these characters. A `\` removes the special meaning of the next character.
 fn until(chars: &mut Peekable<Chars<'_>>, stops: &[char]) -> String {
     let mut text = String::new();
     while let Some(c) = chars.next_if(|c| !stops.contains(c)) {

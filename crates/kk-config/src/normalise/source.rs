@@ -1,4 +1,4 @@
-//! Charts and files with objects: of a Manifest, and of the addons of a Cluster.
+//! Charts and manifests: of a Manifest, and of the addons of a Cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ pub(super) fn manifests(
     all.into_values().collect()
 }
 
-/// `None`: it was reported.
+/// Checks a manifest. `None`: an error was reported.
 fn manifest(doc: v1alpha2::ManifestFile, at: At<'_>, out: &mut Findings<'_>) -> Option<ManifestFile> {
     let source = match (doc.url, doc.path) {
         (Some(url), None) => {
@@ -95,7 +95,7 @@ fn is_file_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST_NAME && !text.starts_with('.') && text.bytes().all(fits)
 }
 
-/// A chart as files give it.
+/// A chart as written in a file.
 pub(super) struct Chart {
     pub(super) name: Option<String>,
     pub(super) repo: Option<String>,
@@ -104,7 +104,7 @@ pub(super) struct Chart {
 }
 
 impl Chart {
-    /// `None`: it was reported.
+    /// The source of the chart. `None`: an error was reported.
     pub(super) fn source(self, at: At<'_>, out: &mut Findings<'_>) -> Option<ChartSource> {
         match (self.path, self.repo, self.name) {
             (Some(path), None, None) => {
@@ -158,7 +158,7 @@ pub(super) fn warn_of_http(url: &str, at: At<'_>, hint: &str, out: &mut Findings
     }
 }
 
-/// An exact version: what a range stands for changes.
+/// Requires an exact version: the version that matches a range changes over time.
 fn exact(version: Option<String>, name: &str, at: At<'_>, out: &mut Findings<'_>) -> Option<String> {
     let Some(version) = version else {
         let hint = "add `version: 1.2.3`: the newest version changes over time";
@@ -181,7 +181,7 @@ fn exact(version: Option<String>, name: &str, at: At<'_>, out: &mut Findings<'_>
     None
 }
 
-/// A path of this machine.
+/// Checks a path on the control machine.
 pub(super) fn one_line(path: String, at: At<'_>, out: &mut Findings<'_>) -> Option<String> {
     if path.contains(char::is_control) || path.len() > 1000 {
         out.error(at, "this is not a path of this machine", "give it in one line");

@@ -1,4 +1,4 @@
-//! The forms of names and paths that several parts check, with the sentence that describes each.
+//! Checks the syntax of names and paths that several sections use, with a sentence that describes each.
 
 use crate::findings::{At, Findings};
 use std::path::Path;
@@ -9,8 +9,8 @@ pub(super) const DNS_NAME: &str =
     "use small letters, digits, `-` and `.`, each part beginning and ending with a letter or digit";
 pub(super) const ABSOLUTE_PATH: &str = "give an absolute path without `..`, below the root directory";
 
-/// Directories that hold other things, too (Filesystem Hierarchy Standard; Kubernetes' own): a data directory gets another
-/// owner and mode, and is emptied in the end.
+/// Directories with other contents (Filesystem Hierarchy Standard; Kubernetes' own): a data directory gets another owner and
+/// mode, and is emptied when the cluster is deleted.
 const SHARED_DIRECTORIES: &[&str] = &[
     "/bin",
     "/boot",
@@ -50,7 +50,7 @@ const SHARED_DIRECTORIES: &[&str] = &[
     "/var/tmp",
 ];
 
-/// RFC 1123 label in lower case, as Kubernetes wants names.
+/// RFC 1123 label in lower case, as Kubernetes requires for names.
 pub(super) fn is_dns_label(text: &str) -> bool {
     let edge = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let bytes = text.as_bytes();
@@ -82,7 +82,7 @@ pub(super) fn is_label_key(text: &str) -> bool {
     prefix.is_none_or(is_dns_name) && !name.is_empty() && is_label_value(name)
 }
 
-/// A path that the program may make and remove on a host: absolute, not the root, nothing to interpret.
+/// A path that kk may create and remove on a host: absolute, not the root, without special characters.
 pub(super) fn is_absolute_path(text: &str) -> bool {
     let mut parts = text.split('/').skip(1).filter(|part| !part.is_empty()).peekable();
     text.starts_with('/')
@@ -91,7 +91,7 @@ pub(super) fn is_absolute_path(text: &str) -> bool {
         && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// Words that become one token of a configuration file elsewhere.
+/// Whether a text is a single token in a configuration file.
 pub(super) fn is_one_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
@@ -106,16 +106,16 @@ pub(super) fn is_positive_quantity(text: &str) -> bool {
     number.parse::<f64>().is_ok_and(|number| number > 0.0) && (exponent || SUFFIXES.contains(&suffix))
 }
 
-/// A quantity of Kubernetes: zero, or one that is above it.
+/// A quantity of Kubernetes: zero or above.
 pub(super) fn is_quantity(text: &str) -> bool {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     is_positive_quantity(text)
         || (digits.parse::<f64>() == Ok(0.0) && is_positive_quantity(&text.replace('0', "1")))
 }
 
-/// A duration as Go's `time.ParseDuration` takes it: `1h30m`, `1.5s`, `300ms`, `0`.
+/// A duration in the format of Go's `time.ParseDuration`: `1h30m`, `1.5s`, `300ms`, `0`.
 pub(super) fn is_go_duration(text: &str) -> bool {
-    // Go takes the micro sign (U+00B5) and the Greek letter (U+03BC).
+    // Go accepts the micro sign (U+00B5) and the Greek letter (U+03BC).
     const UNITS: [&str; 8] = ["h", "m", "s", "ms", "us", "\u{b5}s", "\u{3bc}s", "ns"];
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -135,7 +135,7 @@ pub(super) fn is_go_duration(text: &str) -> bool {
     parts > 0
 }
 
-/// Seconds of a duration as Go writes it, in hours, minutes and seconds: `8760h`, `1h30m`. `None` for another form, and for 0.
+/// Seconds of a duration in Go's format, in hours, minutes and seconds: `8760h`, `1h30m`. `None` for any other form, and for 0.
 pub fn go_duration(text: &str) -> Option<u64> {
     let (mut seconds, mut rest) = (0_u64, text);
     while !rest.is_empty() {
@@ -153,7 +153,7 @@ pub fn go_duration(text: &str) -> Option<u64> {
     (seconds > 0).then_some(seconds)
 }
 
-/// `http://…` or `https://…` with a host and without credentials.
+/// Why a text is not `http://…` or `https://…` with a host and without credentials.
 pub(super) fn url_problem(text: &str) -> Option<&'static str> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let host = rest.map(|rest| rest.split('/').next().unwrap_or_default());
@@ -166,17 +166,17 @@ pub(super) fn url_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Compared by components: `/var/` is `/var`.
+/// Compared by components: `/var/` equals `/var`.
 fn is_shared_directory(path: &str) -> bool {
     SHARED_DIRECTORIES.iter().any(|directory| Path::new(directory) == Path::new(path))
 }
 
-/// A directory for data of one program alone.
+/// A directory for data of a single component.
 pub(super) fn is_data_directory(path: &str) -> bool {
     is_absolute_path(path) && !is_shared_directory(path)
 }
 
-/// Reports a path that cannot be a directory for data of one program alone.
+/// Reports a path that cannot be a directory for data of a single component.
 pub(super) fn check_data_directory(path: &str, what: &str, at: At<'_>, out: &mut Findings<'_>) {
     if !is_absolute_path(path) {
         out.error(at, format!("`{path}` cannot be {what}"), ABSOLUTE_PATH);

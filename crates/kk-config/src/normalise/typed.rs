@@ -1,27 +1,27 @@
-//! Types of the fields of `kubeletConfiguration` and `kubeProxyConfiguration`. A component that is given a text in place of a
-//! number does not start.
+//! Checks the types of fields of `kubeletConfiguration` and `kubeProxyConfiguration`. A component does not start if it gets a
+//! text in place of a number.
 
 use super::syntax;
 use crate::findings::{At, Findings};
 use crate::reader::did_you_mean;
 use serde_json::{Map, Value};
 
-/// What every configuration document has.
+/// The keys of every configuration document.
 const TYPE_META: [&str; 2] = ["apiVersion", "kind"];
 
-/// The fields of a configuration, one a line: the path, and its type.
+/// The fields of a configuration, one per line: the path and its type.
 pub(super) struct Fields {
     lines: &'static str,
-    /// What reads the configuration.
+    /// The component that reads the configuration.
     program: &'static str,
 }
 
-/// Where a value is in the configuration.
+/// The path of a value in the configuration.
 #[derive(Default)]
 struct Path {
-    /// In the form of the rows.
+    /// In the format of the rows.
     row: String,
-    /// As messages show it.
+    /// In the format of messages.
     shown: String,
 }
 
@@ -34,7 +34,7 @@ impl Fields {
         self.lines.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '))
     }
 
-    /// Reports fields that are not known, as warnings, and values of wrong types.
+    /// Reports unknown fields as warnings, and values of wrong types as errors.
     pub(super) fn check(&self, settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
         self.check_map(settings, &Path::default(), at, out);
     }
@@ -81,7 +81,7 @@ impl Fields {
         !path.row.is_empty() && self.rows().any(|(row, _)| row.starts_with(&prefix))
     }
 
-    /// True for a field and for each part of its path.
+    /// Whether a path is a field or a prefix of a field's path.
     fn is_field(&self, path: &str) -> bool {
         self.rows().any(|(row, _)| {
             row.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '{']))
@@ -126,7 +126,7 @@ impl Fields {
             "duration-or-number" if !value.is_i64() && !text.is_some_and(syntax::is_go_duration) => {
                 self.wrong(value, "a duration such as \"10s\" or \"5m\"", path, at, out);
             }
-            // Go reads a number as a quantity, but not as a text.
+            // Go parses a number as a quantity, but not as a text.
             "quantity" if !value.is_number() && !text.is_some_and(syntax::is_quantity) => {
                 self.wrong(value, "a quantity such as \"500m\" or \"2Gi\"", path, at, out);
             }

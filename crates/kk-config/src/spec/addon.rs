@@ -1,29 +1,29 @@
-//! Charts and manifests that are installed when the cluster is there.
+//! Charts and manifests that are installed once the cluster runs.
 
 use std::time::Duration;
 
 use super::{ChartSource, ManifestSource};
 use crate::Secret;
 
-/// What is installed when the cluster is there.
+/// A chart or manifests to install once the cluster runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Addon {
     /// Its name, unique in the file: a DNS label of at most 53 characters.
     pub name: String,
-    /// The file's namespace.
+    /// The namespace in the file.
     pub namespace: Option<String>,
-    /// A chart; it comes before the manifests.
+    /// A chart; it is installed before the manifests.
     pub chart: Option<AddonChart>,
-    /// Files with objects. Without a chart there is at least one.
+    /// Kubernetes manifests. Without a chart there is at least one.
     pub manifests: Vec<ManifestSource>,
-    /// How often it is tried again.
+    /// Number of retries.
     pub retries: u32,
-    /// The wait before that.
+    /// The wait before each retry.
     pub delay: Duration,
 }
 
 impl Addon {
-    /// The namespace of its release, and of objects that name none.
+    /// The namespace of its release, and of objects without a namespace.
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }
@@ -32,16 +32,16 @@ impl Addon {
 /// A chart with its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AddonChart {
-    /// Where it comes from.
+    /// The source of the chart.
     pub source: ChartSource,
-    /// Where it lies instead, below the path of its source, when that is no chart itself.
+    /// An alternative source below the path of `source`, for a path that is not a chart itself.
     pub below: Option<ChartSource>,
-    /// A file of the control machine with values.
+    /// A file on the control machine with values.
     pub values_file: Option<String>,
-    /// Single values, which win over the file: a JSON object.
+    /// Single values, which override the file: a JSON object.
     pub values: Option<Secret>,
-    /// Those of the single values that are secrets by their names.
+    /// The single values that are secrets by their names.
     pub secrets: Vec<Secret>,
-    /// Whether to wait until all is ready.
+    /// Whether to wait until everything is ready.
     pub wait: bool,
 }

@@ -1,4 +1,4 @@
-//! A host: how it is reached and what it is for.
+//! A host: its access and its roles.
 
 use crate::Secret;
 use schemars::JsonSchema;
@@ -11,15 +11,15 @@ use std::time::Duration;
 /// One machine of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Name of the node and, unless told otherwise, of the machine. A DNS name in lower case.
+    /// Name of the node and, by default, of the machine. A DNS name in lower case.
     pub name: String,
-    /// Where SSH connects to: an IP address or a DNS name.
+    /// Address for SSH: an IP address or a DNS name.
     pub address: String,
     /// Address inside the cluster.
     pub internal_address: Ipv4Addr,
     /// Second address inside the cluster (dual stack).
     pub internal_address_v6: Option<Ipv6Addr>,
-    /// The host is the machine that runs the program: no SSH. The SSH fields mean nothing then.
+    /// The host is the control machine: no SSH. The SSH fields are then unused.
     pub local: bool,
     /// SSH port.
     pub port: u16,
@@ -29,32 +29,31 @@ pub struct Host {
     pub password: Option<Secret>,
     /// SSH key. With neither password nor key the agent and the user's default keys are tried.
     pub private_key: Option<PrivateKey>,
-    /// Password for sudo; the SSH password unless given.
+    /// Password for sudo; the default is the SSH password.
     pub sudo_password: Option<Secret>,
-    /// The host's public key as in `known_hosts`, without the host (`ssh-ed25519 AAAA…`); when given, no
-    /// other is accepted.
+    /// The host's public key as in `known_hosts`, without the host (`ssh-ed25519 AAAA…`). If it is set, no other key is accepted.
     pub host_key: Option<String>,
-    /// What the file says; `None` means detect it.
+    /// The architecture in the file; `None` means that it is detected.
     pub arch: Option<Arch>,
     /// Node labels.
     pub labels: BTreeMap<String, String>,
     /// Node taints.
     pub taints: Vec<Taint>,
-    /// How long connecting may take.
+    /// Time limit for connecting.
     pub timeout: Duration,
-    /// The host through which this one is reached: its own or the cluster's.
+    /// The host through which this host is reached: its own bastion or the cluster's.
     pub bastion: Option<Bastion>,
-    /// What the host is for; never empty.
+    /// The roles of the host; never empty.
     pub roles: BTreeSet<Role>,
 }
 
 impl Host {
-    /// True when the host has the role.
+    /// Whether the host has the role.
     pub fn has_role(&self, role: &Role) -> bool {
         self.roles.contains(role)
     }
 
-    /// True when the host runs a kubelet: it is a control plane or a worker.
+    /// Whether the host runs a kubelet: it is a control plane or a worker.
     pub fn is_node(&self) -> bool {
         self.has_role(&Role::ControlPlane) || self.has_role(&Role::Worker)
     }
@@ -86,7 +85,7 @@ pub struct Bastion {
     pub host_key: Option<String>,
 }
 
-/// What a host is for.
+/// The purpose of a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Runs an etcd member.
@@ -102,7 +101,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role that a role group of this name gives.
+    /// The role for a role group of this name.
     pub fn from_group(name: &str) -> Self {
         match name {
             "etcd" => Self::Etcd,
@@ -137,7 +136,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// All of them.
+    /// All architectures.
     pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
 
     /// `amd64` or `arm64`.
@@ -171,7 +170,7 @@ pub struct Taint {
     pub key: String,
     /// A label value; may be empty.
     pub value: String,
-    /// What the taint does to pods that do not tolerate it.
+    /// The effect of the taint on pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 
@@ -182,14 +181,14 @@ impl fmt::Display for Taint {
     }
 }
 
-/// What a taint does to pods that do not tolerate it.
+/// The effect of a taint on pods that do not tolerate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaintEffect {
-    /// New pods stay away.
+    /// New pods are not scheduled.
     NoSchedule,
-    /// New pods go elsewhere where they can.
+    /// New pods are scheduled on other nodes if possible.
     PreferNoSchedule,
-    /// Running pods leave, too.
+    /// Running pods are evicted, too.
     NoExecute,
 }
 

@@ -26,8 +26,8 @@ impl ImageName {
 impl FromStr for ImageName {
     type Err = &'static str;
 
-    /// The grammar is that of the distribution project (reference/reference.go), but for names that leave the registry
-    /// or the tag to a default.
+    /// The grammar is the distribution project's (reference/reference.go), except for names that leave the registry or the tag to
+    /// a default.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, digest) = match text.split_once('@') {
             Some((name, digest)) => (name, Some(digest)),

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-/// Version and settings of the Kubernetes components. Fields of the file that need no other form are those of the section
-/// (by [`Deref`]).
+/// Version and settings of the Kubernetes components. Fields of the file that need no other form are available through the
+/// section (by [`Deref`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kubernetes {
     /// 1.28 to 1.37.
@@ -24,7 +24,7 @@ pub struct Kubernetes {
     pub certificate_seconds: u64,
     /// Algorithm of the cluster's keys.
     pub encryption_algorithm: EncryptionAlgorithm,
-    /// The section as it is written.
+    /// The section as written.
     pub(crate) section: v1alpha2::Kubernetes,
 }
 

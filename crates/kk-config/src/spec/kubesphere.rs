@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use super::ImageName;
 use serde_json::{Map, Value};
 
-/// What `kk` deploys: ks-installer, and the `ClusterConfiguration` that it works on.
+/// The parts that kk deploys: ks-installer, and the `ClusterConfiguration` that it reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KubeSphere {
-    /// The version that the payload must have, with a leading v; any when absent.
+    /// The version that the payload must have, with a leading v; `None` permits any.
     pub version: Option<String>,
-    /// Where ks-installer comes from. Absent: the file does not say, and nothing can be installed.
+    /// The source of ks-installer. `None`: the file does not set it, and nothing can be installed.
     pub image: Option<InstallerImage>,
-    /// Registry of the components' images, when the file names one for them.
+    /// Registry of the components' images, if the file sets one for them.
     pub registry: Option<String>,
-    /// `spec` of the `ClusterConfiguration`, with the keys of today's version.
+    /// `spec` of the `ClusterConfiguration`, with the keys of the current version.
     pub configuration: Map<String, Value>,
 }
 

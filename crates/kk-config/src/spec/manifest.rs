@@ -1,4 +1,4 @@
-//! What an offline bundle is to hold, and the file that says so.
+//! The contents of an offline bundle, and the file that lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use super::{
 use crate::KubeVersion;
 use crate::v1alpha2::API_VERSION;
 
-/// What an offline bundle is to hold.
+/// The contents of an offline bundle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// `metadata.name`; may be empty.
@@ -20,24 +20,24 @@ pub struct Manifest {
     pub arches: BTreeSet<Arch>,
     /// Versions of Kubernetes.
     pub kubernetes: BTreeSet<KubeVersion>,
-    /// Versions of other programs, without a leading v, by key of [`crate::Components`].
+    /// Versions of other binaries, without a leading v, by key of [`crate::Components`].
     pub components: BTreeMap<&'static str, BTreeSet<String>>,
     /// Images by their upstream names.
     pub images: BTreeSet<ImageName>,
-    /// Charts of helm.
+    /// Helm charts.
     pub charts: BTreeSet<ChartSource>,
-    /// Files with objects of Kubernetes; each has a name of its own.
+    /// Kubernetes manifests; each has a unique name.
     pub manifests: BTreeSet<ManifestFile>,
     /// Operating systems whose packages are needed.
     pub operating_systems: Vec<OperatingSystem>,
-    /// How registries are reached.
+    /// Access to registries.
     pub registry: Registry,
-    /// Where programs come from.
+    /// The sources of binaries.
     pub download: Download,
 }
 
 impl Manifest {
-    /// Adds all that another one holds.
+    /// Adds all contents of another Manifest.
     pub fn add(&mut self, other: Self) {
         self.arches.extend(other.arches);
         self.kubernetes.extend(other.kubernetes);
@@ -54,7 +54,7 @@ impl Manifest {
         }
     }
 
-    /// The file that says so. It holds no password: the person adds those that are needed.
+    /// The text of the file. It contains no password: the user adds those that are needed.
     pub fn text(&self) -> String {
         let mut text = format!(
             "apiVersion: {API_VERSION}\nkind: Manifest\nmetadata:\n  name: {}\nspec:\n  arches: [{}]\n  \

@@ -1,10 +1,9 @@
-//! The normalised [`Spec`]: what the user wants, in plain types with every default applied.
+//! The normalised [`Spec`]: the wanted cluster, in plain types with every default applied.
 //!
 //! A section that needs no other form than the one in which it is written is shared with [`crate::v1alpha2`].
 //!
-//! It is made by [`crate::load`] and [`Spec::all_in_one`] only, so whoever holds one may rely on what the
-//! checks promise: names are unique, every role names a known host, there is a control plane, ranges are
-//! disjoint. It is read-only input for everything downstream.
+//! Only [`crate::load`] and [`Spec::all_in_one`] create a spec, so its users can rely on the checks: names are unique, every role
+//! names a known host, there is a control plane, ranges are disjoint. It is read-only input for all other crates.
 
 mod addon;
 mod endpoint;
@@ -39,11 +38,11 @@ use std::collections::BTreeMap;
 pub struct Spec {
     /// `metadata.name`: names the working directory on the control machine. A DNS label.
     pub name: String,
-    /// The hosts that have a role, in the order of the file. Hosts in no role group are left out.
+    /// The hosts that have a role, in the order of the file. Hosts without a role group are left out.
     pub hosts: Vec<Host>,
     /// The address of the API for nodes and users.
     pub control_plane_endpoint: ControlPlaneEndpoint,
-    /// What is done to the operating system of each host.
+    /// Settings of the operating system of each host.
     pub system: System,
     /// The etcd cluster, run by systemd on the hosts with [`Role::Etcd`].
     pub etcd: Etcd,
@@ -53,15 +52,15 @@ pub struct Spec {
     pub network: Network,
     /// Name resolution on hosts and in the cluster.
     pub dns: Dns,
-    /// Where images come from.
+    /// The sources of images.
     pub registry: Registry,
-    /// Where programs come from.
+    /// The sources of binaries.
     pub download: Download,
-    /// Versions of components other than Kubernetes, where the user pins them.
+    /// Versions of components other than Kubernetes, if the user pins them.
     pub components: Components,
-    /// Charts and manifests that are installed when the cluster is there, in this order.
+    /// Charts and manifests that are installed once the cluster runs, in this order.
     pub addons: Vec<Addon>,
-    /// KubeSphere, when it is asked for.
+    /// KubeSphere, if it is requested.
     pub kubesphere: Option<KubeSphere>,
     /// Host names by role, in the order of the file's role groups.
     pub(crate) role_groups: BTreeMap<Role, Vec<String>>,
@@ -73,7 +72,7 @@ impl Spec {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// The hosts with a role, in the order of its role group. Empty when nobody has the role.
+    /// The hosts with a role, in the order of its role group. Empty if no host has the role.
     pub fn with_role(&self, role: &Role) -> Vec<&Host> {
         self.role_groups.get(role).into_iter().flatten().filter_map(|name| self.host(name)).collect()
     }
@@ -93,7 +92,7 @@ impl Spec {
         self.control_planes().first().copied().expect("a spec without a control plane is refused")
     }
 
-    /// The registry that kk runs for this cluster: on the first host of the group `registry`, unless a Harbor is asked for.
+    /// The registry that kk runs for this cluster: on the first host of the group `registry`, unless a Harbor is requested.
     pub fn own_registry(&self) -> Option<OwnRegistry<'_>> {
         let host =
             self.with_role(&Role::Registry).into_iter().next().filter(|_| !self.registry.is_harbor())?;

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 /// Address ranges and the plugin that connects pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
-    /// What connects pods.
+    /// The plugin that connects pods.
     pub plugin: NetworkPlugin,
     /// Addresses of pods.
     pub pods: Ipv4Net,
@@ -20,22 +20,22 @@ pub struct Network {
 }
 
 impl Network {
-    /// The address of the cluster's DNS Service: the third of the Service range, as KubeKey has it.
+    /// The address of the cluster's DNS Service: the third of the Service range, as in KubeKey.
     pub fn dns_service_address(&self) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.services.network()) + 3)
     }
 
-    /// The address of the Service of the API: the first of the Service range, as Kubernetes has it.
+    /// The address of the Service of the API: the first of the Service range, as in Kubernetes.
     pub fn api_service_address(&self) -> Ipv4Addr {
         Ipv4Addr::from(u32::from(self.services.network()) + 1)
     }
 
-    /// Pod ranges as Kubernetes takes them: `v4` or `v4,v6`.
+    /// Pod ranges in the format of Kubernetes: `v4` or `v4,v6`.
     pub fn pod_subnet(&self) -> String {
         joined(self.pods, self.pods_v6)
     }
 
-    /// Service ranges as Kubernetes takes them: `v4` or `v4,v6`.
+    /// Service ranges in the format of Kubernetes: `v4` or `v4,v6`.
     pub fn service_subnet(&self) -> String {
         joined(self.services, self.services_v6)
     }

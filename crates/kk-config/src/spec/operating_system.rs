@@ -1,10 +1,10 @@
-//! Operating systems of hosts whose packages an offline bundle holds.
+//! Operating systems of hosts whose packages an offline bundle contains.
 
 use std::collections::BTreeSet;
 
 use super::Arch;
 
-/// An operating system whose packages a bundle is to hold.
+/// An operating system whose packages a bundle must contain.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OperatingSystem {
     /// `ID` of its os-release: `debian`.
@@ -13,16 +13,16 @@ pub struct OperatingSystem {
     pub version: String,
     /// Architecture of the hosts.
     pub arch: Arch,
-    /// Entries of a file of sources, each `URI SUITE [COMPONENT…]`; those of the machine that collects when there is none. With
+    /// Lines of a sources file, each `URI SUITE [COMPONENT…]`. If empty, the sources of the machine that makes the export. With
     /// rpm: addresses of repositories.
     pub sources: Vec<String>,
-    /// File with the keys that sign its lists (with rpm: its packages); that of the distribution when absent.
+    /// File with the keys that sign its lists (with rpm: its packages); the default is the distribution's file.
     pub keyring: Option<String>,
-    /// The packages. What they depend on comes with them.
+    /// The packages. Their dependencies are added.
     pub packages: BTreeSet<String>,
 }
 
-/// Id, version and code name, by which the archives of a distribution are laid out.
+/// Id, version and code name, which the archives of a distribution use in their paths.
 const RELEASES: [(&str, &str, &str); 6] = [
     ("debian", "11", "bullseye"),
     ("debian", "12", "bookworm"),
@@ -59,7 +59,7 @@ pub fn has_dnf(id: &str) -> bool {
 }
 
 impl OperatingSystem {
-    /// The code name of its release; `None` when it is not known.
+    /// The code name of its release; `None` if unknown.
     pub fn code_name(&self) -> Option<&'static str> {
         let known = RELEASES.iter().find(|(id, version, _)| *id == self.id && *version == self.version);
         known.map(|(_, _, name)| *name)

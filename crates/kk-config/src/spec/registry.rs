@@ -1,4 +1,4 @@
-//! Where images and programs come from.
+//! The sources of images and binaries.
 
 use super::Host;
 use crate::v1alpha2::{Registry, RegistryAuth};
@@ -11,23 +11,23 @@ use std::net::IpAddr;
 /// The registry that `kk init registry` sets up on a host of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnRegistry<'a> {
-    /// Where it runs.
+    /// The host on which it runs.
     pub host: &'a Host,
-    /// Its name or address in names of images, without the port.
+    /// Its name or address in image names, without the port.
     pub name: &'a str,
     /// Its port, from which images are pulled.
     pub port: u16,
     /// The port to which the control machine pushes images.
     pub push_port: u16,
-    /// `host[:port]`, as names of images begin.
+    /// `host[:port]`, the beginning of image names.
     pub address: String,
 }
 
-/// The name of a registry of a file that names none; KubeKey's.
+/// The default name of a registry; KubeKey's.
 const DEFAULT_NAME: &str = "dockerhub.kubekey.local";
 
 impl<'a> OwnRegistry<'a> {
-    /// The registry of this host by the name of the private registry. `None`: that is an address of another host.
+    /// The registry on this host under the name of the private registry. `None`: the name is an address of another host.
     pub(crate) fn new(host: &'a Host, registry: &'a Registry) -> Option<Self> {
         let whole = registry.private_registry.as_deref().unwrap_or(DEFAULT_NAME);
         let address = whole.split_once('/').map_or(whole, |(address, _)| address);
@@ -55,19 +55,19 @@ impl<'a> OwnRegistry<'a> {
         all
     }
 
-    /// Whether it has a name that its clients have to learn.
+    /// Whether it has a name that its clients must be able to resolve.
     pub fn has_name(&self) -> bool {
         self.name.trim_matches(['[', ']']).parse::<IpAddr>().is_err()
     }
 
-    /// Access to all registries, to this one also by [`OwnRegistry::reached_at`].
+    /// Access to all registries. This registry is also included under [`OwnRegistry::reached_at`].
     pub fn auths(&self, registry: &Registry) -> BTreeMap<String, RegistryAuth> {
         let mut auths = registry.auths.clone();
         auths.insert(self.reached_at(), auths.get(&self.address).cloned().unwrap_or_default());
         auths
     }
 
-    /// `host:port` at which the control machine reaches it, whatever names it knows.
+    /// `host:port` at which the control machine reaches it, even without name resolution.
     pub fn reached_at(&self) -> String {
         self.at(self.port)
     }
@@ -86,12 +86,12 @@ impl<'a> OwnRegistry<'a> {
 }
 
 impl Registry {
-    /// Whether the file asks for a Harbor on the hosts of the group `registry`, and not for a plain registry.
+    /// Whether the file requests a Harbor on the hosts of the group `registry`, instead of a plain registry.
     pub fn is_harbor(&self) -> bool {
         self.kind.is_some()
     }
 
-    /// The name of an image in the private registry: its namespace stays unless it is overridden. `None` without such a
+    /// The name of an image in the private registry: its namespace is kept unless it is overridden. `None` without a private
     /// registry.
     pub fn private_name(&self, image: &ImageName) -> Option<ImageName> {
         let (registry, below) = match self.private_registry.as_ref()?.split_once('/') {
@@ -109,7 +109,7 @@ impl Registry {
 }
 
 impl RegistryAuth {
-    /// User name and password; the checks promise both or none.
+    /// User name and password; the checks ensure that both or none are set.
     pub fn credentials(&self) -> Option<Credentials<'_>> {
         Some(Credentials { username: self.username.as_deref()?, password: self.password.as_ref()? })
     }

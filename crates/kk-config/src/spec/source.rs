@@ -1,13 +1,13 @@
-//! Where charts of helm and files with objects come from.
+//! The sources of helm charts and Kubernetes manifests.
 
 use std::fmt;
 
 use super::ImageName;
 
-/// Where a chart of helm comes from.
+/// The source of a helm chart.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChartSource {
-    /// A helm repository: what has an `index.yaml`.
+    /// A helm repository, which has an `index.yaml`.
     Repository {
         /// Its URL, without a `/` at its end.
         repo: String,
@@ -18,25 +18,25 @@ pub enum ChartSource {
     },
     /// An OCI registry.
     Oci {
-        /// Its name there; the tag is the version as registries can hold it.
+        /// Its name there. The tag is the version in the form that registries permit.
         image: ImageName,
         /// Its exact version.
         version: String,
     },
-    /// A packed chart or the directory of one, on the control machine.
+    /// A packed chart or a chart's directory, on the control machine.
     Path(String),
 }
 
 impl ChartSource {
-    /// A chart of an OCI registry, by `registry/path`. Errors say what is wrong with the name.
+    /// A chart of an OCI registry, by `registry/path`. Errors state why the name is wrong.
     pub(crate) fn oci(name: &str, version: &str) -> Result<Self, &'static str> {
-        // A tag cannot hold a `+`: helm writes it so (HIP 6).
+        // A tag cannot contain a `+`: helm writes an underscore instead (HIP 6).
         let tag = version.replace('+', "_");
         let image = format!("{name}:{tag}").parse::<ImageName>().map_err(|_| "give oci://registry/path")?;
         Ok(Self::Oci { image, version: version.to_owned() })
     }
 
-    /// Where it comes from, without its version: the URL of the repository, `oci://registry/path`, or the path.
+    /// The source without the version: the URL of the repository, `oci://registry/path`, or the path.
     pub fn origin(&self) -> String {
         match self {
             Self::Repository { repo, .. } => repo.clone(),
@@ -56,23 +56,23 @@ impl fmt::Display for ChartSource {
     }
 }
 
-/// A file with objects of Kubernetes.
+/// A Kubernetes manifest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ManifestFile {
     /// Its name in a bundle.
     pub name: String,
-    /// Where it comes from.
+    /// The source of the manifest.
     pub source: ManifestSource,
 }
 
-/// Where a file with objects comes from.
+/// The source of a Kubernetes manifest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ManifestSource {
     /// A server.
     Url {
         /// Its address.
         url: String,
-        /// 64 lower-case hexadecimal digits that it must have.
+        /// The SHA-256 that it must have: 64 lower-case hexadecimal digits.
         sha256: Option<String>,
     },
     /// The control machine.
@@ -80,12 +80,12 @@ pub enum ManifestSource {
 }
 
 impl ManifestSource {
-    /// By how it is written in one word.
+    /// Parses a source that is written as one text.
     pub(crate) fn from_text(text: String) -> Self {
         if text.contains("://") { Self::Url { url: text, sha256: None } } else { Self::Path(text) }
     }
 
-    /// Its path, or its URL without what may be a token: the query.
+    /// Its path, or its URL without the query, which may contain a token.
     pub fn origin(&self) -> &str {
         match self {
             Self::Url { url, .. } => url.split(['?', '#']).next().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! `spec.dns`, as it is written and as the rest of kk gets it.
+//! `spec.dns`, as written in the file and as used by the other crates.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

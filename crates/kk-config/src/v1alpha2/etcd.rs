@@ -1,4 +1,4 @@
-//! `spec.etcd`, as it is written and as the rest of kk gets it.
+//! `spec.etcd`, as written in the file and as used by the other crates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Settings of network plugins that KubeKey installs and this program does not.
+//! Settings of network plugins that KubeKey installs and kk does not.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

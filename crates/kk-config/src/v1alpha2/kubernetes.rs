@@ -1,4 +1,4 @@
-//! `spec.kubernetes`. What has no `pub` the rest of kk gets in another form, from [`crate::Kubernetes`].
+//! `spec.kubernetes`. Other crates get the fields without `pub` in another form, from [`crate::Kubernetes`].
 
 use crate::{DEFAULT_KUBERNETES_VERSION, EncryptionAlgorithm, ProxyMode};
 use schemars::JsonSchema;

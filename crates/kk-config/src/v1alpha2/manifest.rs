@@ -1,4 +1,4 @@
-//! The `Manifest` document as it is written: what an offline bundle holds.
+//! The `Manifest` document as written in the file: the contents of an offline bundle.
 
 use super::{Metadata, RegistryAuth, RemoteMirror};
 use crate::{Arch, Download};

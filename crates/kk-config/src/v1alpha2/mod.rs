@@ -1,8 +1,7 @@
-//! The `Cluster` document (`kubekey.kubesphere.io/v1alpha2`) as it is written: KubeKey's fields by KubeKey's
-//! names, and this program's own ones. The types only describe; meaning and checks are in `normalise`.
+//! The `Cluster` document (`kubekey.kubesphere.io/v1alpha2`) as written in the file: KubeKey's fields by KubeKey's names, and
+//! kk's own fields. The types only describe the document; meaning and checks are in `normalise`.
 //!
-//! The doc comments become the descriptions in the JSON schema. A field that is absent, `null` or an empty
-//! text takes its default.
+//! The doc comments become the descriptions in the JSON schema. A field that is absent, `null` or an empty text gets its default.
 
 mod addons;
 mod dns;
@@ -42,7 +41,7 @@ use std::collections::BTreeMap;
 /// The `apiVersion` of the document.
 pub const API_VERSION: &str = "kubekey.kubesphere.io/v1alpha2";
 
-/// Words that KubeKey takes and that are refused here for now, by field.
+/// Words that KubeKey accepts and that kk refuses for now, by field.
 const REFUSED_WORDS: [(&str, &[&str]); 5] = [
     ("spec.network.plugin", &["calico", "cilium", "kubeovn", "hybridnet"]),
     ("spec.controlPlaneEndpoint.internalLoadbalancer", &["haproxy", "kube-vip"]),
@@ -51,7 +50,7 @@ const REFUSED_WORDS: [(&str, &[&str]); 5] = [
     ("spec.kubernetes.containerManager", &["docker", "crio", "isula"]),
 ];
 
-/// Whether a word of a field is read and refused afterwards.
+/// Whether a word of a field is read but refused afterwards.
 pub(crate) fn is_refused(path: &str, word: &str) -> bool {
     REFUSED_WORDS.iter().any(|(field, words)| *field == path && words.contains(&word))
 }

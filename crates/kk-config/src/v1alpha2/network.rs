@@ -1,5 +1,5 @@
-//! `spec.network`. A plugin that can be installed has all of its declarations here: its name, its settings, and what the
-//! rest of kk gets of them.
+//! `spec.network`. This file contains all declarations of the plugins that can be installed: names, settings, and the form for
+//! the other crates.
 
 use super::{Calico, Hybridnet, KubeOvn, Toggle};
 use schemars::JsonSchema;
@@ -62,7 +62,7 @@ pub enum PluginName {
 }
 
 impl PluginName {
-    /// Those that kk installs.
+    /// The plugins that kk installs.
     pub(crate) const INSTALLED: [Self; 1] = [Self::Flannel];
 }
 
@@ -77,12 +77,12 @@ impl fmt::Display for PluginName {
 pub enum NetworkPlugin {
     /// flannel with the given backend.
     Flannel(FlannelBackend),
-    /// None: the user installs one; nodes stay not ready until then.
+    /// The user installs a plugin; nodes are not ready until then.
     None,
 }
 
 impl NetworkPlugin {
-    /// Whether Services work without kube-proxy. Of a plugin of the user's nothing is known.
+    /// Whether Services may work without kube-proxy. Nothing is known about a plugin that the user installs.
     pub(crate) fn may_replace_kube_proxy(self) -> bool {
         match self {
             Self::Flannel(_) => false,
@@ -92,7 +92,7 @@ impl NetworkPlugin {
 }
 
 impl Network {
-    /// The plugin that is named, with its settings; `None` for one that cannot be installed.
+    /// The selected plugin with its settings; `None` for a plugin that cannot be installed.
     pub(crate) fn chosen(&self) -> Option<NetworkPlugin> {
         match self.plugin {
             PluginName::Flannel => Some(NetworkPlugin::Flannel(self.flannel.backend_mode)),

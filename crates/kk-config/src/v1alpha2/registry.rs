@@ -1,4 +1,4 @@
-//! `spec.registry`, as it is written and as the rest of kk gets it.
+//! `spec.registry`, as written in the file and as used by the other crates.
 
 use crate::Secret;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `spec.system`, as it is written and as the rest of kk gets it.
+//! `spec.system`, as written in the file and as used by the other crates.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

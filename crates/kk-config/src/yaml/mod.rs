@@ -1,7 +1,7 @@
-//! Reads YAML text into a tree in which every value knows its place.
+//! Reads YAML text into a tree in which every value has its position.
 //!
-//! The parser is that of `serde-saphyr`, used directly: a serde deserialiser stops at its first error and
-//! forgets places, and a Cluster file is to be checked as a whole. No other module names the parser.
+//! The parser is that of `serde-saphyr`, used directly: a serde deserialiser stops at its first error and loses positions, but a
+//! Cluster file must be checked as a whole. No other module uses the parser.
 
 mod tree;
 
@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use tree::FIRST;
 
-/// Values that a file may hold after its aliases are expanded: far above any real cluster, far below what
-/// nested aliases can blow up to.
+/// Maximum number of values in a file after its aliases are expanded: far above any real cluster, far below the possible size of
+/// nested aliases.
 const MAX_NODES: usize = 1_000_000;
 
 /// One document of a file.
@@ -22,13 +22,13 @@ pub(crate) struct Document {
     pub(crate) root: Node,
 }
 
-/// Why text is not YAML that can be used, and where.
+/// Why a text is not usable YAML, and the position.
 #[derive(Debug)]
 pub(crate) struct YamlError {
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) hint: &'static str,
-    /// The parser understands nothing from here on.
+    /// The parser cannot continue after this position.
     pub(crate) is_syntax: bool,
 }
 
@@ -36,14 +36,14 @@ fn error(span: Span, message: impl Into<String>, hint: &'static str) -> YamlErro
     YamlError { span, message: message.into(), hint, is_syntax: false }
 }
 
-/// Everything found in a text: the documents, and errors that did not stop the reading (repeated keys).
+/// The result of parsing a text: the documents, and errors that did not stop the parser (repeated keys).
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
     pub(crate) documents: Vec<Document>,
     pub(crate) errors: Vec<YamlError>,
 }
 
-/// Reads all documents of a text. A syntax error ends the reading; what came before it is kept.
+/// Reads all documents of a text. A syntax error ends the parsing; the documents before it are kept.
 pub(crate) fn parse(text: &str) -> Parsed {
     // A byte order mark would become part of the first key.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -129,8 +129,8 @@ impl<'a> Builder<'a> {
         Ok(node)
     }
 
-    /// The value of an unknown tag is not what was written: `password: !abc` is an empty text. The tag may be a part of a
-    /// secret, so it is not shown.
+    /// Refuses unknown tags, because their value is not the written text: `password: !abc` is an empty text. The tag may be a
+    /// part of a secret, so it is not shown.
     fn refuse_unknown(&mut self, tag: Option<&Cow<'_, Tag>>, span: Span) {
         if tag.is_some_and(|tag| !tag.is_yaml_core_schema()) {
             let message = "the text after `!` is a YAML tag, and kk supports no tags";
@@ -162,7 +162,7 @@ impl<'a> Builder<'a> {
 
     fn map(&mut self, span: &mut Span) -> Result<Vec<(Key, Node)>, YamlError> {
         let mut entries: Vec<(Key, Node)> = Vec::new();
-        // Line of each key. A map of a big file may have many.
+        // Line of each key. A map in a large file may have many keys.
         let mut lines: HashMap<String, usize> = HashMap::new();
         let mut merged = Vec::new();
         while let Some((event, at)) = self.next()? {
@@ -193,7 +193,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The YAML 1.1 merge key `<<`: what is already there wins.
+/// Handles the YAML 1.1 merge key `<<`: existing entries take precedence.
 fn merge(entries: &mut Vec<(Key, Node)>, lines: &mut HashMap<String, usize>, from: Node) {
     match from.value {
         Value::Map(more) => {

@@ -1,4 +1,4 @@
-//! The tree that YAML text becomes, and what its scalars can mean.
+//! The tree of a YAML text, and the possible meanings of its scalars.
 
 use serde_json::Value as Json;
 
@@ -14,14 +14,14 @@ pub(crate) struct Span {
 /// The beginning of a text.
 pub(super) const FIRST: Span = Span { line: 1, column: 1, end_line: 1, end_column: 1 };
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) span: Span,
     pub(crate) value: Value,
 }
 
-/// What a node holds. Scalars are resolved by whoever knows the wanted type, so that `0123` can be a text.
+/// The content of a node. Scalars are resolved by callers that know the wanted type, so that `0123` can be a text.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Scalar { text: String, plain: bool },
@@ -37,7 +37,7 @@ pub(crate) struct Key {
 }
 
 impl Span {
-    /// True when the other one begins in this one.
+    /// Whether the other span begins in this span.
     pub(crate) fn contains(self, other: Self) -> bool {
         let (start, begins) = ((self.line, self.column), (other.line, other.column));
         begins == start || (start..(self.end_line, self.end_column)).contains(&begins)
@@ -49,12 +49,12 @@ impl Span {
 }
 
 impl Node {
-    /// A value that is nowhere, for configurations that come from no file.
+    /// A value without a position, for configurations that are not from a file.
     pub(crate) fn nowhere() -> Self {
         Self { span: FIRST, value: Value::Map(Vec::new()) }
     }
 
-    /// The entry of a map; `None` when this is no map or has no such key.
+    /// The entry of a map; `None` if this is not a map or has no such key.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|(_, node)| node)
     }
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// True for a scalar without quotes, in one line.
+    /// Whether this is a scalar without quotes, in one line.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain().is_some_and(|text| !text.is_empty()) && self.span.line == self.span.end_line
     }
@@ -92,7 +92,7 @@ impl Node {
         self.plain().is_some_and(|text| matches!(text, "" | "~" | "null" | "Null" | "NULL"))
     }
 
-    /// As YAML 1.1 has it, which is what KubeKey reads.
+    /// The truth value by YAML 1.1, which KubeKey reads.
     pub(crate) fn as_bool(&self) -> Option<bool> {
         match self.plain()? {
             "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
@@ -117,7 +117,7 @@ impl Node {
         (number && !leading_zero).then(|| text.parse().ok())?
     }
 
-    /// The value as JSON, scalars resolved by what they look like.
+    /// The value as JSON. Scalars are resolved by their appearance.
     pub(crate) fn to_json(&self) -> Json {
         match &self.value {
             Value::List(items) => items.iter().map(Node::to_json).collect(),
@@ -134,7 +134,7 @@ impl Node {
         }
     }
 
-    /// This and all values in it.
+    /// The number of values in this node, including the node.
     pub(super) fn size(&self) -> usize {
         match &self.value {
             Value::Scalar { .. } => 1,

@@ -1,9 +1,9 @@
-//! Every file of `tests/cases/` is loaded and what the user would see is compared with a reviewed snapshot.
+//! Loads every file of `tests/cases/` and compares the messages for the user with a reviewed snapshot.
 
 use kk_config::{Components, Overrides, load};
 use std::path::Path;
 
-/// Stands for every secret in the cases.
+/// The replacement for every secret in the cases.
 const SENTINEL: &str = "SENTINEL";
 
 #[test]

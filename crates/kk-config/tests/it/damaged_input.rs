@@ -7,18 +7,18 @@ use kk_config::{Overrides, load};
 
 const FULL: &str = include_str!("../kubekey-full.yaml");
 const SENTINEL: &str = "SENTINEL";
-/// Damaged files.
+/// Number of damaged files.
 const CASES: u64 = 400;
-/// Bytes of randomness for each of them: more than two edits use.
+/// Bytes of randomness for each file: more than two edits use.
 const SIZE: u64 = 32;
 /// Spreads the numbers of cases over all seeds: the golden ratio, as a fraction of 2^32.
 const SPREAD: u64 = 0x9e37_79b9;
 
-/// What typing mistakes are made of.
+/// Typical inserts of typing mistakes.
 const INSERTS: [&str; 17] =
     ["", "", " ", "  ", "\n", "\t", ":", ": ", "- ", "'", "\"", "{", "]", "#", "|", "&", "*"];
 
-/// The same damage in every run: a rare new finding must not fail an unrelated change. A failure prints its seed.
+/// The damage is the same in every run: a rare new finding must not fail an unrelated change. A failure prints its seed.
 #[test]
 fn no_damage_panics_or_shows_a_secret() {
     for case in 1..=CASES {
@@ -45,8 +45,8 @@ fn damage(random: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// True when the range touches the name of a secret: the value of a name that cannot be recognised is not
-/// known to be one. (A single mistake in a name is recognised; `mask` has its cases.)
+/// Whether the range overlaps the name of a secret: without a recognisable name, the value is not known to be a secret. (A single
+/// mistake in a name is recognised; `mask` has its cases.)
 fn names_a_secret(text: &str, range: Range<usize>) -> bool {
     ["assword", "rivateKey"].iter().flat_map(|name| text.match_indices(name)).any(|(start, name)| {
         let end = start + name.len();

@@ -1,4 +1,4 @@
-//! Files that load: KubeKey's whole vocabulary, the defaults, and the samples as shipped.
+//! Files that load: all of KubeKey's fields, the defaults, and the shipped samples.
 
 use kk_config::{KubeVersion, Loaded, Overrides, Spec, load, schema};
 use serde_json::{Map, Value};
@@ -35,7 +35,7 @@ fn the_full_file_has_every_field_of_the_schema() {
     assert_eq!(missing, Vec::<String>::new());
 }
 
-/// Walks the schema with all values that stand at its place in the document.
+/// Walks through the schema with all values at this path of the document.
 fn collect_missing(root: &Value, schema: &Value, values: &[&Value], path: &str, missing: &mut Vec<String>) {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = root.pointer(reference.trim_start_matches('#')).expect("a definition");
@@ -161,7 +161,7 @@ fn kubesphere_is_asked_for_by_the_second_document_the_field_or_the_flag() {
     };
     let said = |version: &str, configuration: &str| Some((version.to_owned(), configuration.to_owned()));
     let with_document = MINIMAL.to_owned() + document;
-    // An old key has its name of today.
+    // An old key gets its current name.
     let renamed = r#"{"common":{"core":{"console":{"port":1}}}}"#;
     assert_eq!(asked(MINIMAL, None), None);
     assert_eq!(asked(&with_document, None), None, "a file of KubeKey names no image: a warning");
@@ -169,7 +169,7 @@ fn kubesphere_is_asked_for_by_the_second_document_the_field_or_the_flag() {
     assert_eq!(asked(&with_document, Some("4.1.3")), said("v4.1.3", renamed));
     assert_eq!(asked(MINIMAL, Some("")), said("", "{}"));
     assert_eq!(asked(&field("{enabled: true, version: v3.4.0}"), None), said("v3.4.0", "{}"));
-    // Nothing of the document matters then.
+    // Then the content of the document does not matter.
     for document in [document.to_owned(), document.replace("{console: {port: 1}}", "[]")] {
         assert_eq!(asked(&(field("{enabled: false}") + &document), None), None);
     }

@@ -1,6 +1,6 @@
 //! One executable for all integration tests of this crate, so that its dependencies are linked once.
 //!
-//! Cluster files and Manifests, as a user gets them read.
+//! Loads Cluster files and Manifests like a user.
 
 mod bad_input;
 mod damaged_input;
