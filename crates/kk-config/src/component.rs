@@ -138,7 +138,7 @@ impl Component {
         Self::all().filter(|component| component.kind() == ComponentKind::Program)
     }
 
-    /// The parts of every cluster that have another version than Kubernetes.
+    /// The parts of every cluster whose version is not the version of Kubernetes.
     pub fn versioned() -> impl Iterator<Item = Self> {
         let others = [Self::Helm, Self::Registry];
         Self::all().filter(move |component| {

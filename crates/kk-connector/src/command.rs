@@ -86,8 +86,8 @@ pub struct Upload {
 /// with the upload's cancellation and with the connection.
 #[derive(Clone, Default)]
 pub struct UploadHooks {
-    /// Sourced by the shell of the upload before everything else. Its descriptor 8 stays open until the upload has ended, and no
-    /// other hook inherits it. It ends the upload by `exit`.
+    /// Sourced by the shell of the upload before everything else. A file that it opens as descriptor 8 stays open until the upload
+    /// has ended, and no other hook inherits it. It ends the upload by `exit`.
     pub lock: Option<Arc<str>>,
     /// Runs before anything is written. If it fails, no file is sent and no target is touched.
     pub before: Option<Arc<str>>,

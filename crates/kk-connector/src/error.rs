@@ -123,7 +123,7 @@ pub enum Error {
         /// Why it cannot be used.
         reason: String,
     },
-    /// A file did not arrive, or could not be renamed into place.
+    /// A file did not arrive, or could not be stored at its path.
     #[error("cannot write {path} on {host}: {reason}")]
     Transfer {
         /// Host name.

@@ -29,7 +29,7 @@ pub trait Action: Send + Sync {
         self.load() != Load::Wait
     }
 
-    /// Whether a script that ended with `code` may succeed on another run: "not ready yet", a busy lock. Errors of the connection
+    /// Whether a script that ended with `code` may succeed if it is repeated: "not ready yet", a busy lock. Errors of the connection
     /// are classified by `kk_connector::Error`.
     fn transient(&self, _code: i32, _stderr: &str) -> bool {
         false

@@ -30,7 +30,8 @@ impl Pipeline {
         self
     }
 
-    /// The facts that the checks of its actions read, by host. The probe is built from the pipeline of empty facts.
+    /// The facts that the checks of its actions read, by host. For the probe, the pipeline is built from empty
+    /// facts.
     pub fn asks(&self) -> BTreeMap<String, ProbeSpec> {
         let mut specs: BTreeMap<String, ProbeSpec> = BTreeMap::new();
         let tasks = self.modules.iter().flat_map(|module| &module.tasks);

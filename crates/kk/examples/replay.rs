@@ -1,5 +1,5 @@
-//! Plays a recorded run on this terminal, to inspect the live view without any host: `cargo run -p kk --example replay
-//! [ok|fail|many]`.
+//! Plays a recorded run on this terminal, to inspect the live view without any host:
+//! `cargo run -p kk --example replay [ok|fail|many]`.
 
 #[path = "../tests/it/recorded/mod.rs"]
 mod recorded;

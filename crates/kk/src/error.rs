@@ -43,7 +43,7 @@ pub enum Error {
     Tasks(Vec<HostFailure>),
     /// The user requested a stop.
     Cancelled {
-        /// Whether hosts were or may have been changed: operations were interrupted.
+        /// Whether hosts were changed before, or may have been changed because operations were interrupted.
         changed: bool,
         /// Failures before the stop, or because of it.
         failures: Vec<HostFailure>,

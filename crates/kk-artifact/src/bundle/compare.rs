@@ -15,8 +15,8 @@ use crate::oci::document::{self, Root};
 /// Largest total size of all images' documents that are kept in memory; real documents are a few kilobytes each.
 const LARGEST: usize = 64 << 20;
 
-/// The documents of a bundle that is read as a stream, by their paths. It is known only after all image indexes are read which
-/// blobs are documents, so every file that begins like a document is kept.
+/// The documents of a bundle that is read as a stream, by their paths. Until all image indexes are read, it is
+/// unknown which blobs are documents, so every file that begins like a document is kept.
 #[derive(Default)]
 pub(super) struct Documents {
     texts: BTreeMap<String, Vec<u8>>,

@@ -105,8 +105,8 @@ pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Resu
     Ok(delta.index)
 }
 
-/// A temporary directory next to the bundle for its files. Dropping it removes the directory. The next merge removes a directory that a
-/// killed merge left.
+/// A temporary directory next to the bundle for its files. Dropping it removes the directory. The next merge removes a directory
+/// that a killed merge left.
 struct Parts(PathBuf);
 
 impl Parts {

@@ -170,7 +170,7 @@ pub struct FilePart {
 }
 
 impl BundleIndex {
-    /// Parses an index and checks that it is consistent, so that callers can rely on it. Errors give the reason.
+    /// Parses an index and checks that it is consistent, so that callers can rely on it. Errors state the reason.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         check_format(bytes, NEWEST_FORMAT)?;
         let index: Self = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;

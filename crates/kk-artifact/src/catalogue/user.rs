@@ -61,8 +61,8 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Vec<UserSum>, ConfigErrors
 /// Merges the checksums of two users' catalogues. Each parameter is a name for errors and a text. Returns the merged text and the
 /// number of new checksums.
 ///
-/// # Errors Parse errors, and every version for which a different checksum is known already, in the old or in the built-in
-/// catalogue.
+/// # Errors
+/// Parse errors, and every version for which a different checksum is known already, in the old or in the built-in catalogue.
 pub fn merge_catalogues(
     (old_name, old): (&str, &str),
     (new_name, new): (&str, &str),

@@ -182,7 +182,8 @@ impl Registries {
 /// Checks that a registry, given by its `host[:port]`, answers and accepts the certificate and the login of these settings. It
 /// requests the tags of an image that does not exist. Transient errors are retried for half a minute.
 ///
-/// # Errors The check fails.
+/// # Errors
+/// The check fails.
 pub async fn ask_registry(settings: &Registry, host: &str) -> Result<(), Error> {
     let (registry, path, tag) = (host.to_owned(), "kk/verify".to_owned(), Some("none".to_owned()));
     let image = ImageName { registry, path, tag, digest: None };
@@ -241,7 +242,7 @@ fn own_ca(dir: &Path) -> Result<Vec<Vec<u8>>, String> {
     Ok(found)
 }
 
-/// The kind of access for which a registry is asked.
+/// The source of a request, and the operation for which access is needed.
 pub(super) struct Access<'a> {
     pub(super) source: &'a Source,
     pub(super) operation: RegistryOperation,

@@ -74,12 +74,12 @@ pub(crate) struct Work {
 impl Work {
     const NAME: &str = ".packages-";
 
-    /// Creates the directory below a store. No other process may write into the store now.
+    /// A directory below a store, into which no other process may write now. Removes directories that killed processes left.
     pub(crate) fn new(store: &Path) -> Result<Self, Error> {
         let store = fs::canonicalize(store).map_err(Error::file("look at", store))?;
         let left = fs::read_dir(&store).into_iter().flatten().flatten();
         for entry in left.filter(|entry| entry.file_name().to_string_lossy().starts_with(Self::NAME)) {
-            // A package manager of a killed run that still writes there disturbs no one.
+            // If a package manager of a killed run still writes there, the removal may fail, which does no harm.
             let _ = fs::remove_dir_all(entry.path());
         }
         Ok(Self { directory: store.join(format!("{}{}", Self::NAME, std::process::id())), store })

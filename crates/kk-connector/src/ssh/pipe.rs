@@ -49,7 +49,7 @@ impl<'a> ChannelPipe<'a> {
         })
     }
 
-    /// Makes the session ready for the next command. It is not called after a failure, and the session is dropped.
+    /// Makes the session ready for the next command. After a failure, the session is dropped instead.
     pub(super) fn finish(mut self) -> Result<(), ssh2::Error> {
         self.session.session.set_blocking(true);
         self.channel.close().inspect_err(|_| self.session.session.set_blocking(false))

@@ -86,7 +86,8 @@ pub struct PlannedTask {
 impl Plan {
     /// Compares the pipeline with the facts. A host without facts is treated as empty.
     ///
-    /// # Errors A slot that no task or more than one task provides; tasks that wait for each other.
+    /// # Errors
+    /// A slot that no task or more than one task provides; tasks that wait for each other.
     pub fn new(pipeline: Pipeline, facts: &BTreeMap<String, Facts>) -> Result<Self, PlanError> {
         let mut plan = Self {
             modules: Vec::new(),

@@ -16,7 +16,8 @@ const CAP_SYS_RESOURCE: u32 = 24;
 /// `sent_ms` and `received_ms` are the control machine's times when the script was sent and when its answer had arrived, in
 /// milliseconds since 1970. The host reports its time when the script begins and when it ends.
 ///
-/// # Errors The part of the output that is missing or cannot be parsed, in one line.
+/// # Errors
+/// The part of the output that is missing or cannot be parsed, in one line.
 pub fn parse(
     spec: &ProbeSpec,
     nonce: &str,

@@ -252,7 +252,7 @@ struct RoundTrip<'a> {
     next: usize,
     /// The position after the last script that has ended.
     position: Position,
-    /// The time limit of the running script's task.
+    /// When the time limit of the running script's task ends.
     deadline: Option<Instant>,
     failure: Option<(Position, Failure)>,
     /// The permit to work; a wait needs none.

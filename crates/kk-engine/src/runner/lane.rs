@@ -24,7 +24,7 @@ pub(super) struct Lane {
 enum Stop {
     /// Nothing new may begin.
     Halted(String),
-    /// The operation at the lane's position failed finally.
+    /// The operation at the lane's position failed permanently.
     Failed(Failure),
 }
 

@@ -190,7 +190,7 @@ pub fn only_there(refused: &clap::Error, line: &[String]) -> Option<Error> {
     }
     let (kind, name, hint) = match refused.kind() {
         ErrorKind::InvalidSubcommand => command(),
-        // A missing argument is reported after the options are checked: users of KubeKey know another option for the file.
+        // Options are checked first: the file may be missing because KubeKey has another option for it.
         ErrorKind::MissingRequiredArgument => line
             .iter()
             .map(|word| word.split('=').next().unwrap_or(word))

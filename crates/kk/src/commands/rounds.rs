@@ -8,7 +8,7 @@ use kk_engine::{Finding, Severity};
 use super::run::{Run, any_answered, refuse_without};
 use crate::error::Error;
 
-/// How often an API that does not answer is queried, every 5 seconds.
+/// How often an API that does not answer is queried, with pauses of 5 seconds.
 const LOOKS: usize = 12;
 /// Time limit for all queries together, because each query to a hanging API lasts until its own time limit.
 const PATIENCE: Duration = Duration::from_mins(2);

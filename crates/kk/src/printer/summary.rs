@@ -46,7 +46,8 @@ pub fn render(summary: &Summary, end: &End<'_>, paint: Paint, width: usize) -> S
     out
 }
 
-/// `binaries 8.2s, etcd 3.1s`: the longest first. The times overlap, so their sum has no meaning.
+/// `binaries 8.2s, etcd 3.1s`: the longest first, so that the slow module is seen. The times overlap, so their sum has no
+/// meaning.
 fn times(modules: &[(String, u64)]) -> String {
     let mut modules: Vec<&(String, u64)> = modules.iter().collect();
     modules.sort_by_key(|(_, took)| std::cmp::Reverse(*took));

@@ -370,7 +370,7 @@ async fn a_directory_gives_the_same_bytes_wherever_and_whenever_it_is_packed() {
     assert!(said.contains("templates/link is neither a file nor a directory"), "{said}");
 }
 
-/// The same path as a create without a bundle.
+/// Obtains the content like a create without a bundle.
 #[tokio::test]
 async fn content_is_obtained_once_and_what_cannot_be_had_is_told() {
     let site = Site::new().await;

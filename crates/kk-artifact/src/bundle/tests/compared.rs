@@ -68,7 +68,7 @@ impl Parts {
         what(&mut self.index.images[0]);
     }
 
-    /// Edits the document with this digest, and returns its new digest after it is stored under it.
+    /// Edits the document with this digest, stores it under its new digest, and returns the new digest.
     fn edit(&mut self, digest: &str, what: impl FnOnce(&mut Value)) -> String {
         let path = format!("blobs/{}", digest.replace(':', "/"));
         let (name, bytes) = self.files.iter_mut().find(|(name, _)| *name == path).unwrap();

@@ -1,5 +1,5 @@
-//! A registry in the process of the test. It behaves like the distribution-spec permits, and refuses documents whose content is
-//! missing.
+//! A registry in the process of the test. It accepts the requests that the distribution-spec permits, and refuses documents whose
+//! content is missing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -90,7 +90,7 @@ pub(super) fn settings(options: &RunOptions) -> Settings {
 }
 
 impl<'a> Run<'a> {
-    /// Refuses to continue without confirmation before anything else is checked.
+    /// If a confirmation is needed and no user can answer, refuses before anything else is checked.
     pub(super) fn check_consent(options: &RunOptions, printer: &Printer) -> Result<(), Error> {
         if options.yes || options.dry_run || printer.can_ask() {
             return Ok(());
