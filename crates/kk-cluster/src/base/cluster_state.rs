@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use kk_config::{ControlPlaneEndpoint, Host, Spec};
+use kk_config::{Host, Spec};
 use kk_engine::{Answer, Facts, Question, question};
 use serde_json::json;
 
 use crate::base::{
+    api_server,
     requirements::{Object, Requirements, Workload, probe_service},
     shell::script,
 };
@@ -155,7 +156,7 @@ pub(crate) fn api_question(spec: &Spec, host: &Host, requirements: &Requirements
     let mut seen = std::collections::BTreeSet::new();
     objects.retain(|object| seen.insert(object.key()));
     let objects = object_list(objects);
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let server = api_server::url(host);
     let variables = [("objects", objects.as_str()), ("server", server.as_str()), ("version", VERSION)];
     API.with_snippet(script(&variables, include_str!("cluster_state.sh")))
 }

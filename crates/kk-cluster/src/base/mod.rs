@@ -1,6 +1,7 @@
 //! Code that all other layers use and that depends on none of them: host paths, shell, certificates, versions and images, slots,
 //! and the answers of hosts and of the API.
 
+pub(crate) mod api_server;
 pub(crate) mod artifacts;
 pub(crate) mod ca_copy;
 pub(crate) mod certificates;

@@ -1,9 +1,6 @@
 //! A cluster as the user wants it and as its hosts are: everything that is known before the first requirement.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::Ipv4Addr,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use kk_artifact::Versions;
 use kk_config::{Arch, Host, Role, Spec};
@@ -18,7 +15,7 @@ use crate::{
         supply::Installer,
         templates::Templates,
     },
-    model::{command::Command, options::Options},
+    model::{command::Command, endpoint::Endpoint, options::Options},
 };
 
 /// Whether a host answered, and with what result.
@@ -144,25 +141,9 @@ impl<'a> Cluster<'a> {
         self.spec.nodes().iter().filter_map(|host| self.facts(host)).any(is)
     }
 
-    /// `domain:port` of the API.
-    pub(crate) fn endpoint(&self) -> String {
-        let endpoint = &self.spec.control_plane_endpoint;
-        format!("{}:{}", endpoint.domain, endpoint.port)
-    }
-
-    /// The address that the name of the API resolves to: the address in the file. Without a load balancer it belongs to a control
-    /// plane. While that host or its API does not answer, the address of `api_host` is used.
-    pub(crate) fn endpoint_address(&self) -> Option<Ipv4Addr> {
-        let endpoint = &self.spec.control_plane_endpoint;
-        let address = endpoint.address?;
-        let owner = self.spec.control_planes().into_iter().find(|host| host.internal_address == address);
-        // Right after the loss of a host, no API may answer, because etcd elects a new leader.
-        let is_down = |owner: &Host| match self.facts(owner) {
-            None => self.is_initialised(),
-            Some(facts) => self.state.answered && !ClusterState::of(facts).answered,
-        };
-        let moves = !endpoint.external_dns && owner.is_some_and(is_down);
-        Some(if moves { self.api_host.internal_address } else { address })
+    /// The API behind its name.
+    pub(crate) fn endpoint(&self) -> Endpoint<'a> {
+        Endpoint::of(self)
     }
 
     /// Whether systemd manages the cgroups of pods. The kubelet's configuration is the same on all nodes, so a single host

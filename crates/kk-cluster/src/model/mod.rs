@@ -4,6 +4,7 @@ pub(crate) mod actions;
 pub(crate) mod capability;
 pub(crate) mod cluster;
 pub(crate) mod command;
+pub(crate) mod endpoint;
 pub(crate) mod inputs;
 pub(crate) mod kubeadm;
 pub(crate) mod offline;

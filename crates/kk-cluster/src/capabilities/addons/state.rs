@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use kk_config::{Addon, ControlPlaneEndpoint, Host};
+use kk_config::{Addon, Host};
 use kk_engine::{ProbeSpec, Question};
 
 use crate::{
-    base::{host_layout::NOTES, shell::script},
+    base::{api_server, host_layout::NOTES, shell::script},
     model::inputs::Inputs,
 };
 
@@ -39,7 +39,7 @@ pub(super) const STATE: Question<State> = Question::new("addons", "echo end", St
 
 /// Adds the question to the probe, so that it is answered in the same round trip as all others.
 pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let server = api_server::url(host);
     let with_chart = inputs.spec.addons.iter().filter(|addon| addon.chart.is_some());
     let names: Vec<&str> = with_chart.map(|addon| addon.name.as_str()).collect();
     let names = names.join(",");

@@ -1,10 +1,10 @@
 //! Composes the script that the timer starts.
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::Host;
 use kk_engine::{HOST_LOCK, LIB};
 
 use crate::{
-    base::{host_layout::KUBECTL, shell::script},
+    base::{api_server, host_layout::KUBECTL, shell::script},
     capabilities::control_plane::{RENEW, RESTART},
     model::{inputs::Inputs, kubeadm},
 };
@@ -31,7 +31,7 @@ pub(super) fn seconds_left(inputs: &Inputs) -> u64 {
 }
 
 pub(super) fn text(inputs: &Inputs, host: &Host) -> String {
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let server = api_server::url(host);
     let seconds = seconds_left(inputs).to_string();
     let init = kubeadm::node_document(inputs, host);
     let variables = [

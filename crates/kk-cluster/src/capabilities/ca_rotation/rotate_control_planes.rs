@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::Host;
 use kk_engine::{HostWork, Task, actions::Command};
 
 use super::{Authorities, Round, rotate_workers, text};
 use crate::{
-    base::{host_layout::KUBECTL, shell::script, slots},
+    base::{api_server, host_layout::KUBECTL, shell::script, slots},
     capabilities::{
         control_plane::{self, RESTART, renewal},
         kubeconfig,
@@ -58,7 +58,7 @@ pub(super) fn task(inputs: &Inputs, authorities: &Arc<Authorities>, round: Round
 }
 
 fn control_plane(host: &Host, round: Round, names: &[&str]) -> String {
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let server = api_server::url(host);
     let again = "kube-apiserver kube-controller-manager kube-scheduler";
     let restart = script(
         &[("server", &server), ("node", &host.name), ("again", again), ("manifests", "edit_manifest")],

@@ -1,6 +1,6 @@
 //! Apply changed settings to control planes that already run.
 
-use kk_config::{ControlPlaneEndpoint, Host, Role};
+use kk_config::{Host, Role};
 use kk_engine::{Action, Facts, HostWork, SlotKey, Task, actions::Command};
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     note::{note, only_members_are_changed, path},
 };
 use crate::{
-    base::{host_layout::KUBECTL, shell::script, slots},
+    base::{api_server, host_layout::KUBECTL, shell::script, slots},
     model::{inputs::Inputs, kubeadm},
 };
 
@@ -90,7 +90,7 @@ fn apply(host: &Host) -> String {
 }
 
 fn restart(host: &Host) -> String {
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let server = api_server::url(host);
     let variables = [("server", server.as_str()), ("node", &host.name), ("again", ""), ("manifests", WRITE)];
     script(&variables, RESTART)
 }

@@ -44,7 +44,7 @@ pub(super) fn settings(inputs: &Inputs) -> Vec<Setting> {
             "spec.kubernetes.dnsDomain",
             spec.kubernetes.dns_domain.clone(),
         ),
-        setting("server", "API is at", "spec.controlPlaneEndpoint", format!("https://{}", inputs.endpoint())),
+        setting("server", "API is at", "spec.controlPlaneEndpoint", inputs.endpoint().url()),
     ];
     let etcd = kubeadm::etcd_endpoints(spec);
     // New members in the file join, and members with another address move.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::Host;
 use kk_connector::quote;
 use kk_engine::{
     Action, HostWork, Task,
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     base::{
+        api_server,
         host_layout::{DROP_COPIES, KUBECTL},
         shell::script,
         slots,
@@ -111,7 +112,7 @@ fn bring_back(inputs: &Inputs, host: &Host) -> Vec<Box<dyn Action>> {
 
 /// Runs the text if the API server of this control plane does not answer.
 fn unless_it_answers(host: &Host, text: &str) -> String {
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let server = api_server::url(host);
     let asks = script(&[("server", &server)], include_str!("is_alive.sh"));
     format!("{KUBECTL}{asks}if ! is_alive; then\n{text}\nfi\n")
 }

@@ -1,6 +1,6 @@
 //! Renew certificates and kubeconfigs of running control planes.
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::Host;
 use kk_engine::{
     Action, HostWork, Task,
     actions::{Command, Unit},
@@ -14,7 +14,7 @@ use super::{
     renewal::{self, Renewed, kubeconfig},
 };
 use crate::{
-    base::{error::BuildError, host_layout::KUBECTL, shell::script},
+    base::{api_server, error::BuildError, host_layout::KUBECTL, shell::script},
     model::{inputs::Inputs, kubeadm},
 };
 
@@ -51,7 +51,7 @@ fn describe(renewed: &[Renewed]) -> String {
 /// `differ`: the manifests have changed, so the restarted pods need new manifests from kubeadm.
 fn text(host: &Host, renewed: &[Renewed], differ: bool) -> String {
     let names: Vec<&str> = renewed.iter().map(|renewed| renewed.name).collect();
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let server = api_server::url(host);
     let manifests = if differ { WRITE } else { "" };
     let again = readers(&names);
     let variables =

@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use super::{moves, note::is_changed};
 use crate::{
     base::{
+        api_server,
         certificates::{self, Age, CERTIFICATES, Certificate, Validity},
         cluster_state::INITIALISED,
         pki::{ETCD_CLIENT, ETCD_MEMBER},
@@ -116,9 +117,8 @@ fn trouble(inputs: &Inputs, host: &Host, name: &str, there: Option<&Certificate>
         if !certificate.has_ca {
             return Some("does not contain the CA of the cluster".to_owned());
         }
-        let endpoint = format!("https://{}", inputs.endpoint());
-        let own =
-            format!("https://{}:{}", host.internal_address, kk_config::ControlPlaneEndpoint::API_SERVER_PORT);
+        let endpoint = inputs.endpoint().url();
+        let own = api_server::url(host);
         // Kubeconfigs of administrators contain the endpoint; components of this host may use its own API server.
         if certificate.server != endpoint && (name.contains("admin") || certificate.server != own) {
             return Some(format!("names {}, which is not the API", certificate.server));
@@ -228,7 +228,7 @@ mod tests {
     async fn who_uses_the_administrators_kubeconfig_gets_the_new_one_in_the_same_run() {
         let changes = |inputs: &Inputs, host: &Host, facts: &Facts| {
             std::fs::create_dir_all(&inputs.directory).unwrap();
-            let source = format!("same https://{}:6443", inputs.endpoint_address().unwrap());
+            let source = format!("same https://{}:6443", inputs.endpoint().address().unwrap());
             for (name, text) in [("kubeconfig", "old"), (".kubeconfig.source", source.as_str())] {
                 std::fs::write(inputs.directory.join(name), text).unwrap();
             }

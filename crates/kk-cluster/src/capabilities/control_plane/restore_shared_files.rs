@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::Host;
 use kk_connector::quote;
 use kk_engine::{
     Action, Apply, Change, Facts, Failure, HostWork, Script, Slots, Task,
@@ -16,7 +16,7 @@ use super::{
     shared_files::{SHARED, lost, source},
 };
 use crate::{
-    base::{host_layout::KUBECTL, shared_files, shell::script, slots},
+    base::{api_server, host_layout::KUBECTL, shared_files, shell::script, slots},
     model::inputs::Inputs,
 };
 
@@ -62,7 +62,7 @@ fn starts_later(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
 /// Running components have already read the files. Components that have ended without them are started now, without the back-off
 /// of the kubelet.
 fn start(host: &Host) -> Command {
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let server = api_server::url(host);
     let variables =
         [("server", server.as_str()), ("node", host.name.as_str()), ("again", ""), ("manifests", "")];
     Command::new("wait until the control plane is ready", format!("{KUBECTL}{}", script(&variables, RESTART)))

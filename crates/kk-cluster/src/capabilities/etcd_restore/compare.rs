@@ -1,11 +1,11 @@
 //! Checks whether a snapshot is from the cluster that is to be restored, and what would be lost.
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::Host;
 use kk_engine::{Question, question};
 
 use super::{Content, Snapshot, taken_at};
 use crate::{
-    base::{findings::Findings, host_layout::CLUSTER_CA, shell::script},
+    base::{api_server, findings::Findings, host_layout::CLUSTER_CA, shell::script},
     capabilities::etcd_backup::newest_backup,
     model::inputs::Inputs,
 };
@@ -15,7 +15,7 @@ pub(crate) const UID: Question<String> = Question::new("cluster_uid", "", questi
 
 /// The question to a control plane.
 pub(crate) fn uid_question(host: &Host) -> Question<String> {
-    let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let server = api_server::url(host);
     UID.with_snippet(script(&[("server", &server)], include_str!("ask_uid.sh")))
 }
 

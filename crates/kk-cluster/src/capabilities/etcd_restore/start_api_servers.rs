@@ -1,6 +1,5 @@
 //! Start the API servers again.
 
-use kk_config::ControlPlaneEndpoint;
 use kk_engine::{
     HostWork, Task,
     actions::{Command, WaitUntil},
@@ -8,7 +7,7 @@ use kk_engine::{
 
 use super::{after, of_members};
 use crate::{
-    base::{host_layout::KUBECTL, slots},
+    base::{api_server, host_layout::KUBECTL, slots},
     model::inputs::Inputs,
 };
 
@@ -16,7 +15,7 @@ use crate::{
 pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("start_api_servers", "Start the API servers again");
     for (host, _) in super::api_servers(inputs) {
-        let server = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+        let server = api_server::url(host);
         let ready = format!("{KUBECTL}kubectl --server {server} --request-timeout 5s get --raw /readyz");
         let start = Command::new("start the kubelet", "systemctl start kubelet.service\n");
         let wait = WaitUntil::new("the API server is ready", ready)

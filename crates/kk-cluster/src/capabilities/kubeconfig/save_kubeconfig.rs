@@ -34,11 +34,6 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 /// `is_old`: the one on the host is another one than the probe saw. `known` are CAs, one of which it must hold; without them, those
 /// of other control planes.
 pub(super) fn save(inputs: &Inputs, is_old: bool, known: Option<BTreeSet<String>>) -> Save {
-    let endpoint = &inputs.spec.control_plane_endpoint;
-    let server = match inputs.endpoint_address() {
-        Some(address) if !endpoint.external_dns => format!("https://{address}:{}", endpoint.port),
-        _ => format!("https://{}", inputs.endpoint()),
-    };
     Save {
         is_old,
         path: inputs.directory.join("kubeconfig"),
@@ -47,7 +42,7 @@ pub(super) fn save(inputs: &Inputs, is_old: bool, known: Option<BTreeSet<String>
         // A CA that was replaced is no surprise when the cluster is new, or in a rotation.
         may_change: known.is_some() || !inputs.is_initialised(),
         known: known.unwrap_or_else(|| authorities_elsewhere(inputs)),
-        server,
+        server: inputs.endpoint().url_from_outside(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::Host;
 use kk_engine::{ProbeSpec, Question};
 use serde_json::Value;
 
@@ -10,6 +10,7 @@ use super::manifest;
 use super::status::ComponentStatus;
 use crate::{
     base::{
+        api_server,
         cluster_state::{VERSION, object_list},
         shell::script,
     },
@@ -58,7 +59,7 @@ pub(super) fn of(inputs: &Inputs) -> Option<State> {
 
 /// The address of a control plane's own API server. The endpoint may select an API server that is down.
 pub(super) fn server(host: &Host) -> String {
-    format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT)
+    api_server::url(host)
 }
 
 impl State {

@@ -77,10 +77,10 @@ pub(crate) fn asked_at(facts: &Facts) -> Vec<String> {
 /// start, so they do not follow a name that now resolves to another control plane. While another control plane stands in for the
 /// one in the file, only the node itself knows whether it reaches the API: kk may lack SSH to a host whose API serves all nodes.
 pub(super) fn pods_from(inputs: &Inputs, facts: &Facts) -> Option<String> {
-    let wanted = inputs.spec.control_plane_endpoint.address?;
+    let wanted = inputs.endpoint().wanted()?;
     let leads = facts.answer(&LEADS).answered()?;
     let there = leads.in_pods?;
-    let now = inputs.endpoint_address()?;
+    let now = inputs.endpoint().address()?;
     let is_wrong = there != now.to_string() && (now == wanted || leads.is_cut_off);
     is_wrong.then_some(there)
 }
@@ -92,17 +92,17 @@ pub(super) fn from(inputs: &Inputs, facts: &Facts) -> Option<String> {
 }
 
 fn leads(inputs: &Inputs, facts: &Facts) -> Option<Leads> {
-    let endpoint = &inputs.spec.control_plane_endpoint;
-    let wanted = endpoint.address?.to_string();
+    let endpoint = inputs.endpoint();
+    let wanted = endpoint.wanted()?.to_string();
     let leads = facts.answer(&LEADS).answered().filter(|leads| !leads.there.is_empty())?;
     let is_control_plane =
         inputs.spec.control_planes().iter().any(|host| host.internal_address.to_string() == leads.there);
-    (leads.there != wanted && (endpoint.external_address || !is_control_plane)).then_some(leads)
+    (leads.there != wanted && (endpoint.is_balanced() || !is_control_plane)).then_some(leads)
 }
 
 /// Everything accesses the API by its name, so nothing changes until all nodes have reached the API at the new address.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
-    let Some(to) = inputs.spec.control_plane_endpoint.address else { return };
+    let Some(to) = inputs.endpoint().wanted() else { return };
     let nodes: Vec<_> = inputs.nodes().into_iter().filter(|(host, _)| inputs.has_joined(host)).collect();
     for (host, facts) in &nodes {
         found.unanswered(host, &facts.answer(&LEADS), "which address the name of the API has");
@@ -118,7 +118,7 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         );
     }
     // A control plane that moves answers at the new address only after its move.
-    let is_balanced = inputs.spec.control_plane_endpoint.external_address;
+    let is_balanced = inputs.endpoint().is_balanced();
     for (host, leads) in moves.iter().filter(|_| is_balanced) {
         if let Some(why) = &leads.refused {
             found.error(

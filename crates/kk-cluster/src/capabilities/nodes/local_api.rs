@@ -1,9 +1,12 @@
 //! The address at which the kubelet of a control plane accesses the API.
 
-use kk_config::{ControlPlaneEndpoint, Host, Role};
+use kk_config::{Host, Role};
 use kk_engine::{Question, actions::Command, question};
 
-use crate::{base::shell::script, model::inputs::Inputs};
+use crate::{
+    base::{api_server, shell::script},
+    model::inputs::Inputs,
+};
 
 /// The address of the API in the kubeconfig of the kubelet.
 pub(super) const SERVER: Question<String> = Question::new(
@@ -20,9 +23,9 @@ pub(super) fn ask_next_to_it(inputs: &Inputs, host: &Host) -> Option<Command> {
     if !inputs.command.is_upgrade() || !host.has_role(&Role::ControlPlane) {
         return None;
     }
-    let own = format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT);
+    let own = api_server::url(host);
     let text = script(&[("server", &own)], include_str!("local_api.sh"));
-    let endpoint = format!("https://{}", inputs.endpoint());
+    let endpoint = inputs.endpoint().url();
     let command = Command::new("point the kubelet to the API server on its own host", text);
     Some(command.when(move |facts| facts.answer(&SERVER).answered().is_some_and(|server| server == endpoint)))
 }
@@ -67,7 +70,7 @@ mod tests {
         let (before, after) = (at("v1.30.0"), at("v1.31.0"));
         let fresh = testing::fresh(before.spec());
         let inputs = before.create_inputs(&fresh).await.unwrap();
-        let endpoint = format!("https://{}", inputs.endpoint());
+        let endpoint = inputs.endpoint().url();
         for host in &before.spec().hosts {
             let mut probe = kk_engine::ProbeSpec::default();
             Nodes.asks(&inputs, host, &mut probe);

@@ -28,7 +28,7 @@ fn has_new_flags(inputs: &Inputs, host: &Host) -> bool {
 /// `/etc/hosts` from their start.
 fn api_moves(inputs: &Inputs) -> bool {
     inputs.control_planes().into_iter().any(|(host, facts)| {
-        inputs.endpoint_address() == Some(host.internal_address)
+        inputs.endpoint().address() == Some(host.internal_address)
             && control_plane::moves::from(inputs, host, facts).is_some()
     })
 }

@@ -69,9 +69,6 @@ fn block(inputs: &Inputs) -> String {
     let registry = spec.own_registry().filter(OwnRegistry::has_name);
     lines.extend(registry.map(|own| format!("{}  {}", own.host.internal_address, own.name)));
     lines.extend(spec.dns.host_lines().map(str::to_owned));
-    let endpoint = &spec.control_plane_endpoint;
-    if let (false, Some(address)) = (endpoint.external_dns, inputs.endpoint_address()) {
-        lines.push(format!("{address}  {}", endpoint.domain));
-    }
+    lines.extend(inputs.endpoint().hosts_line());
     lines.join("\n") + "\n"
 }

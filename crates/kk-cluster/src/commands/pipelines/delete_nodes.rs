@@ -41,9 +41,8 @@ fn after_leaving(inputs: &Inputs, mut task: Task, leaving: &Leaving) -> Task {
 /// The blockers for the removal of these hosts.
 pub(crate) fn findings(inputs: &Inputs, leaving: &Leaving, found: &mut Findings) {
     for host in inputs.spec.hosts.iter().filter(|host| leaving.has(host)) {
-        let endpoint = &inputs.spec.control_plane_endpoint;
         // This applies whatever role the host has now.
-        if endpoint.address == Some(host.internal_address) {
+        if inputs.endpoint().wanted() == Some(host.internal_address) {
             found.error(
                 host,
                 "the name of the API resolves to it",

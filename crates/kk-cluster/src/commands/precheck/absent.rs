@@ -168,7 +168,7 @@ mod tests {
                 if answers { facts.reply(&API, "end\n") } else { facts.time_out(&API) }
             }
             let inputs = session.create_inputs(&probed).await.unwrap();
-            assert_eq!(inputs.endpoint_address().unwrap().to_string(), leads_to, "{absent}");
+            assert_eq!(inputs.endpoint().address().unwrap().to_string(), leads_to, "{absent}");
         }
     }
 

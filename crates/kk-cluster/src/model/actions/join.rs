@@ -35,10 +35,10 @@ pub(crate) struct Join {
 impl Join {
     /// Joins a worker, or a control plane if certificates are added.
     pub(crate) fn new(inputs: &Inputs, host: &Host) -> Self {
-        let (token, endpoint) = (inputs.token.clone(), inputs.endpoint());
+        let (token, server) = (inputs.token.clone(), inputs.endpoint().url());
         Self {
             document: kubeadm::join_document(inputs, host, &inputs.token, "discovery.conf"),
-            discovery: Arc::new(move |ca| kubeadm::discovery_kubeconfig(&endpoint, ca, &token)),
+            discovery: Arc::new(move |ca| kubeadm::discovery_kubeconfig(&server, ca, &token)),
             certificates: None,
             patches: kubeadm::join_patches(host).map(|(name, content)| payload(&name, content)).collect(),
             ignored: kubeadm::ignored_checks(inputs, host),

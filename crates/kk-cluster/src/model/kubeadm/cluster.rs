@@ -28,7 +28,7 @@ pub(super) fn cluster_configuration(cluster: &Cluster, control_planes: &[&Host])
         "kubernetesVersion": kubernetes.version.to_string(),
         "imageRepository": cluster.images.repository("registry.k8s.io"),
         "certificatesDir": "/etc/kubernetes/pki",
-        "controlPlaneEndpoint": cluster.endpoint(),
+        "controlPlaneEndpoint": cluster.endpoint().authority(),
         "etcd": {"external": {"endpoints": etcd, "caFile": ETCD_CA, "certFile": ETCD_CERT, "keyFile": ETCD_KEY}},
         "networking": {
             "dnsDomain": kubernetes.dns_domain,
@@ -64,9 +64,8 @@ pub(super) fn cluster_configuration(cluster: &Cluster, control_planes: &[&Host])
 /// Every name by which clients may call an API server, each once, in a fixed order.
 fn cert_sans(cluster: &Cluster, control_planes: &[&Host]) -> Vec<String> {
     let spec = cluster.spec;
-    let mut names =
-        vec![spec.control_plane_endpoint.domain.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()];
-    names.extend(spec.control_plane_endpoint.address.map(|address| address.to_string()));
+    let mut names = cluster.endpoint().in_certificates();
+    names.extend(["localhost".to_owned(), "127.0.0.1".to_owned()]);
     for host in control_planes {
         names.extend([
             host.name.clone(),

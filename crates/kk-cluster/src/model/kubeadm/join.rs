@@ -32,12 +32,12 @@ pub(crate) fn join_document(cluster: &Cluster, host: &Host, token: &Token, disco
 }
 
 /// A kubeconfig with the address and the CA of the cluster, and the bootstrap token as its user.
-pub(crate) fn discovery_kubeconfig(endpoint: &str, ca: &str, token: &Token) -> String {
+pub(crate) fn discovery_kubeconfig(server: &str, ca: &str, token: &Token) -> String {
     documents(&[json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "cluster", "cluster": {
-            "server": format!("https://{endpoint}"),
+            "server": server,
             "certificate-authority-data": base64(ca.as_bytes()),
         }}],
         "users": [{"name": "bootstrap", "user": {"token": token.text().expose()}}],

@@ -15,6 +15,7 @@ pub(super) fn manifest(cluster: &Cluster) -> Result<Manifest, BuildError> {
     let network = &cluster.spec.network;
     let backend = backend(cluster.spec).map_or("", kk_config::v1alpha2::FlannelBackend::as_str);
     let nftables = cluster.spec.kubernetes.proxy_mode == ProxyMode::Nftables;
+    let (api_name, api_port) = cluster.endpoint().for_pods();
     let values = json!({
         "flannel_tag": cluster.versions.of(Component::Flannel),
         "flannel_image": cluster.images.of(Component::Flannel),
@@ -24,8 +25,8 @@ pub(super) fn manifest(cluster: &Cluster) -> Result<Manifest, BuildError> {
         "nftables": nftables,
         "backend": backend,
         // Not an address: the name resolves to another one while a host is down. Services do not work before the network.
-        "api_name": cluster.spec.control_plane_endpoint.domain,
-        "api_port": cluster.spec.control_plane_endpoint.port,
+        "api_name": api_name,
+        "api_port": api_port,
         "config_sum": format!("{} {:?} {backend} {nftables}", network.pods, network.pods_v6),
     });
     from_template(cluster, "flannel", "network/flannel.yaml", &values)

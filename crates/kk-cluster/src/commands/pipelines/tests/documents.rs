@@ -23,7 +23,7 @@ async fn documents(version: &str) -> String {
         "{}\n# join\n{}\n# discovery\n{}",
         kubeadm::init_documents(&inputs, first, &token),
         kubeadm::join_document(&inputs, second, &token, "discovery.conf"),
-        kubeadm::discovery_kubeconfig(&inputs.endpoint(), "CA", &token),
+        kubeadm::discovery_kubeconfig(&inputs.endpoint().url(), "CA", &token),
     )
 }
 

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use kk_config::{ControlPlaneEndpoint, Host};
+use kk_config::Host;
 use kk_engine::Question;
 
-use crate::base::shell::script;
+use crate::base::{api_server, shell::script};
 
 /// Objects of the cluster. A cluster may have thousands of pods.
 pub(super) const OBJECTS: Question<Objects> =
@@ -24,7 +24,7 @@ pub(super) fn deprecated_question(host: &Host) -> Question<Vec<Deprecated>> {
 }
 
 fn server(host: &Host) -> String {
-    format!("https://{}:{}", host.internal_address, ControlPlaneEndpoint::API_SERVER_PORT)
+    api_server::url(host)
 }
 
 /// Objects that are relevant for an upgrade.
