@@ -1,5 +1,5 @@
-//! The lab as a whole: what `up`, `down` and `status` do. Nothing but the kernel's own tables (control groups,
-//! mounts, namespaces) tells what runs, so a crash or a lost record changes nothing.
+//! The lab as a whole: what `up`, `down` and `status` do. Only the kernel's own tables (control groups, mounts, namespaces) show
+//! what runs, so a crash or a lost record changes nothing.
 
 use std::fs;
 use std::thread;
@@ -55,7 +55,7 @@ pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
     Ok(())
 }
 
-/// What the hosts are to be like.
+/// Settings of the hosts to boot.
 fn settings(paths: &Paths, args: &Up) -> Result<Settings> {
     let base = if args.real_kernel {
         let DiskImage { disk, kernel, initrd } = base::disk_image::ensure(paths, &args.suite)?;
@@ -142,7 +142,7 @@ fn clear() -> Result<()> {
     let mut done: Vec<Result<()>> = Host::known()?.iter().map(Host::remove).collect();
     done.extend(cgroup::names()?.iter().map(|name| cgroup::remove(name)));
     done.extend([mounts::detach_all(&state_directory()), net::down(), inotify::restore()]);
-    // Its records tell a second `down` what is left to be done.
+    // If something failed, the records stay: a second `down` reads from them what is left to do.
     if done.iter().all(Result::is_ok) {
         done.push(mounts::remove_directory(&state_directory()));
     }
@@ -174,7 +174,7 @@ struct HostStatus {
 
 /// Prints what runs; changes nothing.
 pub(crate) fn status(form: Output) -> Result<()> {
-    // Who may not look into the network would be told that it is down.
+    // Without root, the network namespace cannot be inspected and would be reported as down.
     sys::need_root()?;
     let mut hosts = Vec::new();
     for host in Host::known()? {

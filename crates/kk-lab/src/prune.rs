@@ -1,4 +1,4 @@
-//! `mirror prune`: the cache keeps what earlier versions of the checkout asked for until it is told to, because two
+//! `mirror prune`: removes what earlier versions of the checkout needed. The cache keeps these files until then, because two
 //! checkouts may share it.
 
 use std::fs;
@@ -32,7 +32,7 @@ pub(crate) fn run(paths: &Paths, versions: &Versions) -> Result<()> {
     }
     let old = unwanted(&[paths.programs(), paths.rootfs()], &kept)?;
     if !old.is_empty() {
-        // Made of the programs in seconds; nothing in it tells which of them an image was for.
+        // Rebuilt from the programs in seconds; no record shows which program an image was made for.
         for published in [paths.mirror(), paths.registry(), paths.published()] {
             remove(&published)?;
         }
@@ -41,7 +41,7 @@ pub(crate) fn run(paths: &Paths, versions: &Versions) -> Result<()> {
     remove(&paths.unfinished())
 }
 
-/// What lies in `directories` besides what is kept.
+/// Entries of `directories` that are not to be kept.
 fn unwanted(directories: &[PathBuf], kept: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for directory in directories.iter().filter(|directory| directory.exists()) {

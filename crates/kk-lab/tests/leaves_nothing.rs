@@ -1,5 +1,5 @@
-//! Whatever happened to a lab, `down` leaves the machine as it was before, and `up` works again. Needs root and a lab
-//! that nobody uses: `cargo test -p kk-lab --test leaves_nothing -- --ignored`.
+//! `down` restores the machine's previous state whatever happened to the lab, and `up` works again. Needs root and a lab that is
+//! not in use: `cargo test -p kk-lab --test leaves_nothing -- --ignored`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot look at the machine has failed")]
 
@@ -110,7 +110,7 @@ fn down_restores_the_machine_after_every_kind_of_crash() {
         ("all processes killed", &kill_everything),
         ("killed, and the records lost", &|| {
             kill_everything();
-            // The limit is read from the record; without it nobody can know the value before.
+            // `down` reads the previous limit from the record. The records are removed here, so the limit is restored first.
             fs::write("/proc/sys/fs/inotify/max_user_instances", &before.inotify).unwrap();
             for entry in
                 fs::read_dir("/var/lib/kk-lab").unwrap().flatten().filter(|entry| entry.path().is_file())

@@ -1,5 +1,5 @@
-//! The disk that virtual machines lie above: Debian with its own kernel on ext4. A host's own files (name, address, key)
-//! come as an archive on a second disk, which the first boot unpacks.
+//! The base disk of virtual machines: Debian with its own kernel on ext4. A host's own files (name, address, key) are in an
+//! archive on a second disk, which the first boot unpacks.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -24,7 +24,8 @@ const SEED_UNIT: &str = include_str!("seed.service");
 /// Keys are made at the first boot: no two hosts share one.
 const SSH_KEYS: &str = "[Service]\nExecStartPre=\nExecStartPre=/usr/bin/ssh-keygen -A\n";
 
-/// Started at the first boot, too: what the archive of a host enables comes when systemd has decided what to start.
+/// Enabled in the image, so that it starts at the first boot, too. At that boot, systemd has already decided what to start when
+/// the host's archive is unpacked.
 const NETWORK: &str = "systemd-networkd.service";
 
 /// Disk, kernel and initial file system of one release.

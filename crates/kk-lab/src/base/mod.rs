@@ -17,7 +17,7 @@ pub(crate) const SUITE: &str = "bookworm";
 /// Releases that hosts can run.
 pub(crate) const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie"];
 
-/// What a server has, and what kubeadm, kube-proxy and the network plugins look for.
+/// Packages of a server, and packages that kubeadm, kube-proxy and the network plugins look for.
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,udev,openssh-server,sudo,iproute2,iptables,nftables,netbase,\
     ca-certificates,curl,socat,conntrack,ebtables,ethtool,ipset,kmod,procps,openssl";
 
@@ -37,6 +37,7 @@ fn archive() -> Option<String> {
     let known =
         output(&mut command("apt-get", ["indextargets", "--format", format, "Created-By: Packages"])).ok()?;
     let uris = known.lines().filter_map(|line| line.strip_prefix("Debian main "));
-    // Other releases lie beside this one; security updates are an archive of their own, as is what was built here.
+    // The mirror of this release serves other releases, too. Security updates and locally built packages are in separate
+    // archives.
     uris.map(str::trim).find(|uri| uri.starts_with("http") && !uri.contains("security")).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! What makes a copy of the common root file system one certain host: name, addresses, key, user, first unit.
+//! Files that make a copy of the common root file system one certain host: name, addresses, key, user, first unit.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -28,7 +28,7 @@ WantedBy=sysinit.target
 const COLDPLUG: &str =
     "[Service]\nExecStart=\nExecStart=-/bin/udevadm trigger --subsystem-match=net --action=add\n";
 
-/// A user besides root, who may do everything by sudo with the password. Not printable: it holds that password.
+/// A user other than root, who may do everything by sudo with the password. Not printable: it holds that password.
 #[derive(Clone)]
 pub(crate) struct SudoUser {
     pub(crate) name: String,
@@ -64,7 +64,7 @@ pub(super) fn container(
     for (path, text) in files {
         write(&path, &text)?;
     }
-    // What they write at their hour would be taken for what a delete has left.
+    // Files that these timers write would be mistaken for files that a delete left behind.
     for timer in ["apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer"] {
         mask(root, timer)?;
     }

@@ -1,7 +1,7 @@
 //! The hosts of the lab: containers that share this machine's kernel, and virtual machines with their own.
 //!
-//! The directory of a host holds its settings and its disk, which outlive a power cut; its control group tells whether
-//! it runs.
+//! The directory of a host contains its settings and its disk, which survive a power cut. Its control group shows whether it
+//! runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! How hosts are plugged into the lab's network: a cable to the bridge, with `delay` a relay in between that holds every
-//! frame, and with a second network card a cable to the second bridge, as a cloud's public network is.
+//! Connections of hosts to the lab's network: a cable to the bridge, with `delay` a relay in between that holds back every frame,
+//! and with a second network card a cable to the second bridge, like a cloud's public network.
 
 use std::process::{Child, Command};
 use std::thread::sleep;
@@ -50,7 +50,7 @@ fn relay(host: &Host) -> String {
     format!("{}-relay", host.name)
 }
 
-/// Lays the cables. What was left of others goes first.
+/// Connects the cables, after removing those that are left from an earlier run.
 pub(super) fn plug(host: &Host, settings: &Settings) -> Result<()> {
     unplug(host)?;
     if let Some(delay) = settings.delay_ms {

@@ -1,4 +1,4 @@
-//! What a host is like: kept in its directory, so that it boots again as it was.
+//! Settings of a host, stored in its directory so that the host boots again unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 const FILE: &str = "settings.json";
 
-/// What the host lies above.
+/// The base of the host's file system.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Base {
     /// A container's tree of files.

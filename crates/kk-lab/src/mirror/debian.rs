@@ -1,4 +1,4 @@
-//! Images of Debian packages: a small Debian with them, made by mmdebstrap, without what no program reads.
+//! Images of Debian packages: a small Debian with these packages, made by mmdebstrap, without files that no program reads.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::mirror::versions::Build;
 /// Where the tree is in the directory of its component.
 const ROOT: &str = "root";
 
-/// What is left out of the image.
+/// Directories that are left out of the image.
 const LEFT_OUT: [&str; 7] = [
     "usr/share/doc",
     "usr/share/info",
@@ -32,7 +32,7 @@ pub(crate) fn unpack(build: &Build, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What an image of the component in `directory` holds: files and links, each directory that has one, and no more.
+/// Files and links of the component in `directory`. An image contains these and their directories, and nothing else.
 pub(crate) fn files(directory: &Path) -> Result<Files> {
     let mut found = Files::new();
     collect(&directory.join(ROOT), "", &mut found)?;

@@ -1,5 +1,5 @@
-//! What hosts download from: programs that are built here, their archives and images as upstream lays them out, and
-//! the two servers that hand them out.
+//! Sources of the hosts' downloads: programs that are built here, their archives and images as upstream lays them out, and the
+//! two servers that serve them.
 
 pub(crate) mod debian;
 pub(crate) mod image;

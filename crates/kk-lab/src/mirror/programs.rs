@@ -205,13 +205,14 @@ fn compile_module(paths: &Paths, go: &Path, build: &Build, directory: &Path) -> 
     if !build.tags.is_empty() {
         command.args(["-tags", &build.tags]);
     }
-    // A directory as target (told by the slash): `tool` names several programs.
+    // The slash makes the target a directory: `tool` names several programs.
     command.arg("-o").arg(format!("{}/", directory.display())).arg("tool");
     output(&mut command)?;
     Ok(())
 }
 
-/// Files that lie in the modules beside the programs' sources. They are kept with the programs, because Go's caches go.
+/// Copies files that the modules contain in addition to the programs' sources. They are kept with the programs, because Go's
+/// caches are removed.
 fn take_module_files(paths: &Paths, go: &Path, build: &Build, directory: &Path) -> Result<()> {
     for (name, wanted) in &build.module_files {
         let mut ask = go_command(paths, go);
@@ -375,7 +376,7 @@ mod tests {
             assert!(go_caches(&paths).exists(), "gone before {}", build.component);
             fs::create_dir_all(location(&paths, build).unwrap().directory).unwrap();
         }
-        // What an interrupted removal has left goes, too.
+        // Leftovers of an interrupted removal are removed, too.
         let left = paths.unfinished().join("go-caches");
         fs::create_dir_all(left.join("mod")).unwrap();
         clear_go_caches(&paths, &all).unwrap();

@@ -1,5 +1,5 @@
-//! Publishing: programs and archives as upstream lays them out, their checksums, and images. What is published
-//! already (by its key) is left alone.
+//! Publishes programs and archives as upstream lays them out, their checksums, and images. Files that are already published (by
+//! their key) are left unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -99,7 +99,7 @@ fn publish_files(paths: &Paths, build: &Build, programs: &AllPrograms) -> Result
     keep(paths, &name, &Record { key, catalogue })
 }
 
-/// Puts one file into the mirror, with its `.sha256` beside it as dl.k8s.io has it, and returns its checksum.
+/// Puts one file and its `.sha256` into the mirror, in the same directory as on dl.k8s.io, and returns its checksum.
 fn publish_file(target: &Path, file: &MirrorFile, made: &Programs) -> Result<String> {
     fs::create_dir_all(target.parent().context("a file has a directory")?)?;
     let unfinished = unfinished(target)?;
@@ -146,7 +146,7 @@ fn publish_images(
         };
         for version in own {
             let Some(made) = programs.get(&(image.component.clone(), version.clone())) else {
-                // What is built on demand, nobody may have asked for.
+                // Components that are built on demand may not have been requested.
                 ensure!(
                     versions.on_demand().contains(&image.component),
                     "{} {version} was not built",
@@ -228,7 +228,7 @@ fn record_file(paths: &Paths, name: &str) -> PathBuf {
     paths.published().join(format!("{name}.json"))
 }
 
-/// What was published under this name; nothing when there is no record that can be read.
+/// The record of what was published under this name; empty if there is no readable record.
 fn record(paths: &Paths, name: &str) -> Record {
     let text = fs::read(record_file(paths, name)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()

@@ -64,7 +64,7 @@ fn log_file(name: &str) -> PathBuf {
 }
 
 fn start_one(name: &str, command: &Command) -> Result<Child> {
-    // What a crash left of the group goes first.
+    // Remove a control group that a crash left behind.
     cgroup::remove(name)?;
     background::start(name, command, &log_file(name))
 }

@@ -92,7 +92,7 @@ fn libraries(base: &Path, files: &[String]) -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// Takes a file into the slice, and with a link what it leads to.
+/// Adds a file to the slice; for a link, its target, too.
 fn take(base: &Path, path: &str, files: &mut Files) -> Result<()> {
     if files.contains_key(path) {
         return Ok(());

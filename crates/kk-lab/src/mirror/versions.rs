@@ -1,4 +1,4 @@
-//! `tests/lab/versions.yaml`: what is built, from which versions, and where the mirror puts it.
+//! `tests/lab/versions.yaml`: the components to build, their versions, and their places in the mirror.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,19 +36,19 @@ struct Component {
     /// Debian packages that it consists of, instead of a Go module; its version is the release.
     #[serde(default)]
     packages: Vec<String>,
-    /// Directory beside the programs → files of a module that it gets.
+    /// Directory next to the programs → files of a module that are copied into it.
     #[serde(default)]
     module_files: BTreeMap<String, ModuleFiles>,
     #[serde(default)]
     files: Vec<MirrorFile>,
 }
 
-/// Files that a Go module has besides its programs.
+/// Files of a Go module other than its programs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModuleFiles {
     pub(crate) module: String,
-    /// A directory in it; those in that are left out.
+    /// A directory in it; its subdirectories are left out.
     pub(crate) directory: String,
 }
 
@@ -118,7 +118,7 @@ impl Versions {
         serde_saphyr::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
     }
 
-    /// The Kubernetes versions to work with: the default when none was asked for. Errors: one that cannot be had.
+    /// The requested Kubernetes versions, or the default if none is requested. Errors: a requested version is not available.
     pub(crate) fn chosen(&self, asked: &[String]) -> Result<Vec<String>> {
         let known = self.kubernetes()?;
         let asked: Vec<String> =
@@ -173,7 +173,7 @@ impl Versions {
         Ok(builds)
     }
 
-    /// The components and versions that are built on demand, but those of Kubernetes.
+    /// The components and versions that are built on demand, except those of Kubernetes.
     pub(crate) fn on_demand(&self) -> Vec<String> {
         let mut all = Vec::new();
         for (name, component) in self.components.iter().filter(|(name, _)| *name != "kubernetes") {
@@ -183,7 +183,7 @@ impl Versions {
         all
     }
 
-    /// Those of `builds` that are of these components.
+    /// The builds of these components.
     pub(crate) fn only(builds: &[Build], components: &[String]) -> Vec<Build> {
         builds.iter().filter(|build| components.contains(&build.component)).cloned().collect()
     }

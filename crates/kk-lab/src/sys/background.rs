@@ -13,8 +13,8 @@ use crate::sys::run::command;
 /// Writes the shell's id into each file up to `--`, then becomes what follows. Words are never read as shell text.
 const JOIN: &str = r#"while [ "$1" != -- ]; do echo $$ > "$1" || exit 1; shift; done; shift; exec "$@""#;
 
-/// Closes what the caller had open besides the standard streams: a pipe or a lock would stay open as long as the lab.
-/// Only bash can name a descriptor above 9.
+/// Closes all open files of the caller except the standard streams: a pipe or a lock would stay open as long as the lab. Only
+/// bash can name a descriptor above 9.
 const CLOSE: &str = r#"for fd in /proc/$$/fd/*; do fd=${fd##*/}; ((fd < 3)) || eval "exec $fd>&-"; done; "#;
 
 /// The same command, in the control group `name` and (with `detached`) in a session of its own, so that a closed

@@ -18,7 +18,8 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A name beside `path` that nothing has: never written through, for it could be a hard link to a program.
+/// A new name in the same directory as `path`. An existing file is removed, never written through: it could be a hard link to a
+/// program.
 pub(crate) fn unfinished(path: &Path) -> Result<PathBuf> {
     let mut name = path.as_os_str().to_owned();
     name.push(".unfinished");
@@ -37,7 +38,7 @@ pub(crate) fn finish(unfinished: &Path, directory: &Path) -> Result<()> {
     fs::rename(unfinished, directory).with_context(|| format!("cannot create {}", directory.display()))
 }
 
-/// Removes a directory with all that is in it; one that is not there is as good as removed.
+/// Removes a directory with its contents; a missing directory is no error.
 pub(crate) fn remove_if_there(directory: &Path) -> Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

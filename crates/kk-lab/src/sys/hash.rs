@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use kk_util::hex;
 use sha2::{Digest, Sha256};
 
-/// The first 12 digits: enough to tell recipes apart.
+/// The first 12 digits: enough to distinguish recipes.
 pub(crate) fn short(digest: impl AsRef<[u8]>) -> String {
     hex(&digest.as_ref()[..6])
 }

@@ -1,4 +1,4 @@
-//! What the lab needs of this machine: programs, control groups, mounts, its network, files, free disk.
+//! Resources of this machine that the lab uses: programs, control groups, mounts, its network, files, free disk.
 
 use anyhow::{Result, ensure};
 

@@ -8,7 +8,7 @@ use crate::sys::paths;
 use crate::sys::run::{command, output, succeeds};
 use crate::sys::say::Step;
 
-/// What tells that a package is there, and its name.
+/// The probe for a package, and the package's name.
 pub(crate) type Need = (Probe, &'static str);
 
 /// How to see whether a package is there.

@@ -30,7 +30,7 @@ impl Paths {
         Ok(Self { cache: absolute(cache)?, data: absolute(dir("KK_LAB_DATA").unwrap_or(checkout))? })
     }
 
-    /// What the mirror serves; its layout is upstream's, with the host name as the first directory.
+    /// Files that the mirror serves; the layout is upstream's, with the host name as the first directory.
     pub(crate) fn mirror(&self) -> PathBuf {
         self.cache.join("mirror")
     }

@@ -28,7 +28,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Begins a step; `left` tells what comes after it ("then 4 more, about 6 min in all"), and may be empty.
+    /// Begins a step; `left` describes the steps after it ("then 4 more, about 6 min in all"), and may be empty.
     pub(crate) fn begin(title: &str, left: &str) -> Self {
         let begun = Instant::now();
         progress(&if left.is_empty() { format!("{title} …") } else { format!("{title} … ({left})") });
