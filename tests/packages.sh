@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that building and testing need, and nothing when all are there. What the lab needs
-# besides, kk-lab installs itself.
+# Installs the Debian packages that building and testing need; does nothing if all are installed. kk-lab itself installs the
+# packages that only the lab needs.
 set -eu
 missing=
 need() { # what tells that it is there (a program, or a file by its path), package

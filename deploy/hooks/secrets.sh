@@ -1,7 +1,7 @@
 #!/bin/bash
-# Copies every Secret of the operator's namespace that has the label `copy.example.com/source: "yes"` into all
-# namespaces that have the label `copy.example.com/target: "yes"`. Copies that somebody changes or deletes come back;
-# copies that nobody asks for any more are deleted.
+# Copies every Secret of the operator's namespace that has the label `copy.example.com/source: "yes"` into all namespaces that
+# have the label `copy.example.com/target: "yes"`. Copies that a user changes or deletes are restored; copies without a source or
+# a target are deleted.
 #
 # One group: whatever happens, what is there is compared with what should be. Secrets of others that have the same name
 # are left alone.

@@ -2,8 +2,7 @@
 # Keeps the Secret `htpasswd` of the operator's namespace: one line for each User (auth.example.com/v1). Mounted into a
 # proxy, it is the list of people who may pass.
 #
-# The Secret is written anew from the snapshot each time, so that a created, changed, deleted or missed User is all the
-# same case.
+# Each run writes the whole Secret from the snapshot: created, changed, deleted and missed Users are handled the same way.
 source "${FRAMEWORK_DIR:-}/shell_lib.sh"
 
 __config__() {

@@ -3,12 +3,12 @@
 # container daemon. `make image` and `make image-ks` run it. Two layers: Debian with what hooks need, made by mmdebstrap and kept in FOLDER for the next
 # time, and our own files. The same content gives the same bytes.
 #
-# The archive is an OCI layout with Docker's manifest.json beside it: `docker load`, `podman load`, `skopeo copy
-# oci-archive:…` and `ctr images import` all take it.
+# The archive is an OCI layout that also contains Docker's manifest.json: `docker load`, `podman load`, `skopeo copy
+# oci-archive:…` and `ctr images import` all accept it.
 #
-# Environment: IMAGE, its name and tag [shell-operator:latest]; PACKAGES, Debian packages besides bash, curl and jq
-# [python3]; SUITE, Debian's code name [bookworm]; KUBECTL and KUBECTL_VERSION, see files.sh. For other programs: BASE, the
-# first layer as a tar file; FILES, the script that brings their files; COMMAND, what they do when nothing is said [start].
+# Environment: IMAGE, its name and tag [shell-operator:latest]; PACKAGES, Debian packages in addition to bash, curl and jq
+# [python3]; SUITE, Debian's code name [bookworm]; KUBECTL and KUBECTL_VERSION, see files.sh. For other programs: BASE, the first
+# layer as a tar file; FILES, the script that adds their files; COMMAND, the default command of the image [start].
 set -euo pipefail
 shopt -s inherit_errexit
 umask 022
@@ -69,7 +69,7 @@ add_blob() { # FILE, media type
   mv "$1" "$layout/blobs/sha256/$sum"
 }
 
-# Adds a layer; prints its descriptor with the digest of the uncompressed file beside it.
+# Adds a layer; prints its descriptor together with the digest of the uncompressed file.
 add_layer() { # FILE.TAR
   local sum descriptor
   sum=$(sha256sum <"$1" | cut -d ' ' -f 1)

@@ -38,7 +38,7 @@ install -m 755 "$binary" "$folder/shell-operator"
 ln -s /shell-operator "$folder/usr/local/bin/shell-operator"
 cp -r crates/shell-operator/shell/frameworks/shell "$folder/frameworks/"
 install -m 644 crates/shell-operator/shell/shell_lib.sh "$folder/shell_lib.sh"
-# For the debug socket, whoever the operator runs as.
+# For the debug socket, under any user that the operator runs as.
 chmod 1777 "$folder/run/shell-operator"
 if [ -n "${KUBECTL:-}" ]; then
   cp "$KUBECTL" "$folder/usr/local/bin/kubectl"

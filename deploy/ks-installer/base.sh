@@ -1,6 +1,6 @@
 #!/bin/bash
-# base.sh FILE: the first layer of the image of ks-installer, as a tar file: the C library, and busybox, because KubeKey
-# looks for a file by `ls` and `cat` in the pod. Packages come from this machine's Debian mirror, checked by apt.
+# base.sh FILE: builds the first layer of the image of ks-installer as a tar file: the C library, and busybox, because KubeKey
+# checks for a file by `ls` and `cat` in the pod. Packages are downloaded from this machine's Debian mirror and verified by apt.
 set -euo pipefail
 umask 022
 mkdir -p "$(dirname "$1")"

@@ -17,7 +17,7 @@ pub struct Changed {
     pub host: String,
     /// `module/task`
     pub task: String,
-    /// What was changed, a line an operation.
+    /// The changes, a line for each operation.
     pub lines: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Events {
         changes
     }
 
-    /// What was found about the hosts before the first change and stops the run, a line a finding: host, message, hint.
+    /// Findings about the hosts that stop the run before its first change, a line for each: host, message, hint.
     pub fn errors_found(&self) -> Vec<String> {
         self.found("error")
     }
@@ -88,7 +88,7 @@ impl Events {
             .collect()
     }
 
-    /// The last event. Errors: the run did not come to its end.
+    /// The last event. Errors: the run did not finish.
     pub fn finished(&self) -> Result<RunFinished> {
         let event = self.of("run_finished").last().context("the run printed no event `run_finished`")?;
         let trips = event["round_trips"].as_object().into_iter().flatten();

@@ -9,7 +9,7 @@ pub struct Figure {
     pub value: f64,
     /// The unit of the value.
     pub unit: &'static str,
-    /// What the value is compared with, with its own value.
+    /// The value to compare with, and its name.
     pub beside: String,
     /// At most this; without one the value is only shown.
     pub goal: Option<f64>,

@@ -1,4 +1,4 @@
-//! What the scenarios, the benches and the simulated fleet share. It holds no state.
+//! Code that the scenarios, the benches and the simulated fleet share. It holds no state.
 
 use std::{fs, io::Write as _, path::Path};
 

@@ -1,4 +1,4 @@
-//! Benches: how long `kk` takes, beside the hand-written script of `benches/` on the same hosts and the same mirror.
+//! Benches: how long `kk` takes, compared with the hand-written script of `benches/` on the same hosts and the same mirror.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const FLANNEL: &str = include_str!("../../../benches/flannel.yaml");
 const TABLE: Table =
     Table { begin: "<!-- figures: written by `make bench` -->", end: "<!-- end of figures -->" };
 
-/// What is measured.
+/// Names of the measurements.
 const BENCHES: [&str; 3] = ["create_3", "again_3", "delete_3"];
 
 /// The lines between which a table stands in its file.
@@ -120,13 +120,13 @@ fn by_hand(ctx: &Context<'_>, site: &Site) -> Result<f64> {
     by_hand_seconds(&said)
 }
 
-/// What the clock of a hand-written script says.
+/// The seconds that a hand-written script prints.
 pub(crate) fn by_hand_seconds(said: &str) -> Result<f64> {
     let seconds = said.lines().find_map(|line| line.strip_prefix("SECONDS "));
     seconds.context("the script printed no line `SECONDS`")?.trim().parse().context("seconds are a number")
 }
 
-/// What every hand-written script needs to know about the hosts.
+/// Settings of the hosts that every hand-written script needs.
 pub(crate) fn hosts_of(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
     let hosts: Vec<&Value> = cluster["spec"]["hosts"].as_array().into_iter().flatten().collect();
     let of_hosts = |field: &str| hosts.iter().map(|host| text(&host[field])).collect::<Vec<_>>().join(" ");
@@ -137,7 +137,7 @@ pub(crate) fn hosts_of(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
     ])
 }
 
-/// What the script needs to know, out of the cluster file that `kk` gets.
+/// Settings for the script, read from the cluster file that `kk` gets.
 pub(crate) fn by_hand_settings(cluster: &Value) -> Result<Vec<(&'static str, String)>> {
     let spec = &cluster["spec"];
     let catalogue = PathBuf::from(text(&spec["download"]["catalogue"]));

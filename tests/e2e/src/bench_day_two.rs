@@ -1,4 +1,4 @@
-//! The bench `day2`: how long changes of a cluster that runs take, beside what they cost by hand.
+//! The bench `day2`: how long changes of a running cluster take, compared with the same changes by hand.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub(crate) fn run(tools: &Tools, repeat: u8, table: Option<&Path>) -> Result<boo
     Ok(figures.iter().all(Figure::is_reached))
 }
 
-/// One round: three hosts of four make a cluster, and the fourth, a worker, comes and goes.
+/// One round: three of four hosts form a cluster, and the fourth, a worker, is added and removed.
 fn measure(ctx: &Context<'_>, round: u8, samples: &mut BTreeMap<&'static str, Vec<f64>>) -> Result<()> {
     let mut keep = |name: &'static str, value: Duration| {
         line(&format!("round {round}: {name} {:.2}", value.as_secs_f64()));

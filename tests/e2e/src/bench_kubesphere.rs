@@ -1,4 +1,4 @@
-//! The bench `kubesphere`: what ks-installer costs with the lab's payload, beside helm with the same chart.
+//! The bench `kubesphere`: the cost of ks-installer with the lab's payload, compared with helm and the same chart.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Scenarios of many cases: each is run, reported in a line, and counted; one that fails does not end the others.
+//! Scenarios of many cases: each is run, reported in a line, and counted; a failed case does not end the others.
 
 use anyhow::{Result, ensure};
 
@@ -14,7 +14,7 @@ pub(crate) trait Case {
     fn name(&self) -> &'static str;
 }
 
-/// Runs `one` with each case. After one that fails, the shared cluster is a new one.
+/// Runs `one` with each case. After a failed case, the next one gets a new shared cluster.
 pub(crate) fn each<C: Case>(
     ctx: &Context<'_>,
     cases: &[C],

@@ -1,4 +1,4 @@
-//! What is true of a cluster that works.
+//! Checks that a cluster works.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub(crate) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list["items"].as_array().into_iter().flatten()
 }
 
-/// A text field, empty where there is none.
+/// A text field; empty if the field is missing.
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -77,7 +77,7 @@ pub(crate) fn cluster_is_complete(ctx: &Context<'_>, site: &Site) -> Result<()> 
     }
     let pods = ctx.kubectl_json(site, "get pods -A")?;
     for pod in items(&pods) {
-        // One that was deleted with its Deployment, and has just ended.
+        // The pod was deleted with its Deployment, and has just ended.
         if !pod["metadata"]["deletionTimestamp"].is_null() {
             continue;
         }

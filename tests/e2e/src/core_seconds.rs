@@ -27,7 +27,7 @@ pub(crate) struct CoreSeconds {
 }
 
 impl Usage {
-    /// What the lab used until now. Errors: the kernel does not count it.
+    /// The processor time that the lab has used so far. Errors: the kernel does not count it.
     pub(crate) fn now(lab: Lab) -> Result<Self> {
         let prefix = lab.control_groups();
         let v1 = Path::new("/sys/fs/cgroup/cpuacct");
@@ -45,7 +45,7 @@ impl Usage {
         Ok(Self(groups))
     }
 
-    /// What was used since `before`.
+    /// The processor time that was used since `before`.
     pub(crate) fn since(&self, before: &Self) -> CoreSeconds {
         let mut used = CoreSeconds { hosts: 0.0, kk: 0.0, servers: 0.0 };
         for (name, now) in &self.0 {

@@ -1,5 +1,6 @@
-//! What two clusters made from the same file have in common, however often `kk` was killed on the way: nodes,
-//! workloads, etcd's members, running units and every path on the hosts, with contents unless chance makes them.
+//! The fingerprint of a cluster: everything that two clusters made from the same file have in common, however often `kk` was
+//! killed on the way. It covers nodes, workloads, etcd's members, running units and every path on the hosts, with contents unless
+//! they are random.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ pub(crate) fn of(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, Stri
         found.extend(entries.map(|(key, value)| (format!("{host} {key}"), value)));
     }
     for host in &site.hosts {
-        // What a delete will take back, whatever run did it. The identity behind the cluster's name is random.
+        // The record of what a delete restores, whichever run changed it. The identity behind the cluster's name is random.
         let record = "sed -E 's/^(cluster\t[^\t]*)\t.*/\\1/' /etc/kubekey/owned | sort";
         found.insert(format!("{host} owned"), ctx.host(host, record)?);
     }
@@ -91,7 +92,7 @@ fn is_common(key: &str) -> bool {
         && !(kind == "content" && begins(RANDOM))
 }
 
-/// What is not the same, a line an entry.
+/// The differences, a line for each entry.
 pub(crate) fn differences(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<String> {
     host_state::HostState(one.clone()).differences(&host_state::HostState(other.clone()))
 }

@@ -1,5 +1,5 @@
-//! What a host is like, in everything that an installer could change: files with contents, modes and owners, users,
-//! units, kernel settings, links, addresses, routes, packet filter rules, mounts, control groups, processes.
+//! The state of a host, in everything that an installer could change: files with contents, modes and owners, users, units, kernel
+//! settings, links, addresses, routes, packet filter rules, mounts, control groups, processes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,7 +76,7 @@ impl HostState {
         )
     }
 
-    /// What is not the same in `after`, a line an entry.
+    /// The differences to `after`, a line for each entry.
     pub(crate) fn differences(&self, after: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         for (key, value) in &self.0 {
@@ -99,7 +99,7 @@ fn is_volatile(key: &str) -> bool {
         && !begins(CLUSTER_PROCESSES)
 }
 
-/// Looks at all hosts at once. What was found is also kept in the scenario's directory.
+/// Inspects all hosts at once. The results are also stored in the scenario's directory.
 pub(crate) fn of_all(ctx: &Context<'_>, hosts: &[String]) -> Result<BTreeMap<String, HostState>> {
     let mut begun: Vec<(&String, Running)> = Vec::new();
     for host in hosts {

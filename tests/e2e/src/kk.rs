@@ -1,4 +1,4 @@
-//! Running `kk` inside the lab's network, and what is expected of a run.
+//! Runs `kk` inside the lab's network, and checks the result.
 
 use std::fs;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl KkRun {
         Ok(Self { finished, events })
     }
 
-    /// What it told people: stderr, and what it found about the hosts.
+    /// Its messages to the user: stderr, and the errors that it found about the hosts.
     pub(crate) fn said(&self) -> String {
         format!("{}{}", self.finished.stderr, self.events.errors_found().join("\n"))
     }

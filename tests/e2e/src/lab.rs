@@ -33,7 +33,7 @@ impl Lab {
         Path::new("/var/lib").join(self.label()).join(name)
     }
 
-    /// What the names of its control groups begin with.
+    /// Prefix of the names of its control groups.
     pub(crate) fn control_groups(self) -> String {
         format!("{}-", self.label())
     }

@@ -80,7 +80,7 @@ impl Registry {
         Ok(Self { storage, _server: server })
     }
 
-    /// The whole blobs that it holds, each with the time at which it came.
+    /// The complete blobs that it holds, each with the time of its arrival.
     pub(crate) fn blobs(&self) -> Result<BTreeMap<PathBuf, SystemTime>> {
         let files = crate::site::files_below(&self.storage.join("docker/registry/v2/blobs"));
         let whole = files.into_iter().filter(|file| file.ends_with("data"));

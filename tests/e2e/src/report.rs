@@ -1,4 +1,4 @@
-//! What a person reads while scenarios run: plain lines on stdout, and the last lines of outputs and logs when one fails.
+//! Output for the person who runs scenarios: plain lines on stdout, and the last lines of outputs and logs of a failed scenario.
 
 use std::cell::RefCell;
 use std::fs;

@@ -64,7 +64,7 @@ impl Selection {
         Self { only, ..self }
     }
 
-    /// What was chosen. Errors: a name is unknown; git does not answer.
+    /// The chosen scenarios, as chains. Errors: a name is unknown; git does not answer.
     pub(crate) fn chains(&self) -> Result<Vec<ChosenChain>> {
         if !self.only.is_empty() {
             let every: Vec<&Scenario> = GROUPS.iter().flat_map(Group::scenarios).collect();

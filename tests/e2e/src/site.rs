@@ -67,7 +67,7 @@ impl Site {
         serde_saphyr::from_str(&text).with_context(|| format!("{} is no YAML", self.file.display()))
     }
 
-    /// The same site with another cluster file beside the first one.
+    /// The same site with another cluster file in the same directory.
     pub(crate) fn variant(&self, name: &str, change: impl FnOnce(&mut Value)) -> Result<Self> {
         let mut content = self.read()?;
         change(&mut content);
@@ -77,7 +77,7 @@ impl Site {
     }
 }
 
-/// The entry of a host in a cluster file. Panics when there is none: the lab wrote the file.
+/// The entry of a host in a cluster file. Panics if the host has no entry: the lab wrote the file.
 pub(crate) fn host_entry<'a>(cluster: &'a mut Value, name: &str) -> &'a mut Value {
     let hosts = cluster["spec"]["hosts"].as_array_mut().into_iter().flatten();
     hosts.into_iter().find(|host| host["name"] == name).expect("the lab's file names all its hosts")

@@ -26,15 +26,15 @@ const BUILD_LIMIT: Duration = Duration::from_hours(1);
 pub(crate) struct Scenario {
     /// What `--only` takes.
     pub(crate) name: &'static str,
-    /// What it shows, in a line.
+    /// The behaviour that it shows, in a line.
     pub(crate) about: &'static str,
     /// Seconds that it takes on two cores while another lab works: measured, or estimated until it ran so.
     pub(crate) usual: u64,
     /// How long it may take.
     pub(crate) limit: Duration,
-    /// What the mirror has to hold besides its defaults: arguments of `kk-lab mirror build`.
+    /// Content of the mirror in addition to its defaults: arguments of `kk-lab mirror build`.
     pub(crate) needs: &'static [&'static str],
-    /// Files and directories of the checkout whose changes it can notice, besides those that every scenario covers.
+    /// Files and directories of the checkout whose changes it can notice, in addition to those that every scenario covers.
     pub(crate) covers: &'static [&'static str],
     pub(crate) run: fn(&Context<'_>) -> Result<()>,
 }

@@ -173,7 +173,7 @@ impl Versions {
         Ok(builds)
     }
 
-    /// The components and versions that are built on demand, except those of Kubernetes.
+    /// The components and versions that are built on demand, except Kubernetes versions.
     pub(crate) fn on_demand(&self) -> Vec<String> {
         let mut all = Vec::new();
         for (name, component) in self.components.iter().filter(|(name, _)| *name != "kubernetes") {

@@ -1,5 +1,5 @@
-//! `kk add nodes`: a worker and a control plane join a cluster that runs. What runs there goes on undisturbed, a run that
-//! is killed is taken up, and afterwards a create with the same file finds nothing to do.
+//! `kk add nodes`: a worker and a control plane join a running cluster. Its workloads are not disturbed, a killed run is resumed,
+//! and afterwards a create with the same file finds nothing to do.
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
@@ -38,7 +38,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         .expect_code(5)?
         .expect_said(&["also changes settings of the cluster"])?;
 
-    // Killed while the new nodes join, and again before they are seen to be Ready: the next run goes on.
+    // Killed while the new nodes join, and again before kk has seen them Ready: the next run continues.
     let words = ["add", "nodes", "-y", "--output", "json"];
     for (job, task) in [("kk-killed-1", "nodes/join_worker"), ("kk-killed-2", "verify/wait_until_ready")] {
         let mut killed = ctx.start(job, ctx.kk_job(&after, &words))?;
@@ -81,7 +81,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     a_new_machine_takes_its_place(ctx, &after, worker)
 }
 
-/// Under the name and the address of a node that is lost stands a machine that nobody has touched.
+/// A new, untouched machine has the name and the address of a lost node.
 fn a_new_machine_takes_its_place(ctx: &Context<'_>, site: &Site, lost: &str) -> Result<()> {
     ctx.run("new-machine", ctx.lab_job(&["up", "--host", lost]))?.ok()?;
     ctx.kubectl(site, &format!("wait --for=condition=Ready=Unknown node/{lost} --timeout=120s"))?;

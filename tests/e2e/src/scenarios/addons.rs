@@ -1,5 +1,5 @@
-//! Addons from a bundle: the chart of a directory and a file with objects, on a cluster of one host. Installed once, again when
-//! the file or somebody else has changed them, and after a kill in the middle.
+//! Addons from a bundle: the chart of a directory and a file with objects, on a cluster of one host. They are installed once, and
+//! again after a change in the file, after a change by another tool, and after a kill in the middle.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ const CHART: [(&str, &str); 4] = [
          terminationGracePeriodSeconds: 0\n      containers:\n      - {name: web, image: {{ .Values.image | quote }}, args: [-conf, /dev/null]}\n",
     ),
 ];
-/// It names no namespace: that of the addon is meant.
+/// The first object names no namespace, which means the namespace of the addon.
 const MAPS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {a: b}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: two, namespace: default}\n";
 const PASSWORD: &str = "word-that-nobody-sees";
 /// Connect and probe.
@@ -46,7 +46,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let bundle = bundle(ctx, &site)?;
     let addons = Addons { ctx, site: &site, bundle: &bundle };
     refused(&addons, &lab)?;
-    // What is installed comes from the bundle.
+    // The chart has to be installed from the bundle, not from this directory.
     fs::rename(lab.dir.join("chart"), lab.dir.join("chart-elsewhere"))?;
 
     addons.create()?;
@@ -78,7 +78,7 @@ struct Addons<'a> {
     bundle: &'a str,
 }
 
-/// Writes chart, values and manifest beside the cluster file, and names them in another one.
+/// Writes chart, values and manifest into the directory of the cluster file, and names them in a variant of that file.
 fn with_addons(lab: &Site) -> Result<Site> {
     for (path, content) in CHART {
         let path = lab.dir.join("chart").join(path);
@@ -122,7 +122,7 @@ fn bundle(ctx: &Context<'_>, site: &Site) -> Result<String> {
     Ok(bundle)
 }
 
-/// What the bundle lacks is named before the first change.
+/// Sources that the bundle lacks are reported before the first change.
 fn refused(addons: &Addons<'_>, lab: &Site) -> Result<()> {
     let other = lab.variant("other", |cluster| {
         cluster["spec"]["addons"] = json!([
@@ -230,7 +230,7 @@ impl Addons<'_> {
         self.greets("healed")
     }
 
-    /// What the file does not name any more stays, and is named.
+    /// An addon that the file no longer names stays, and is reported.
     fn left_out(&self) -> Result<()> {
         let without = self.site.variant("without", |cluster| {
             if let Some(addons) = cluster["spec"]["addons"].as_array_mut() {

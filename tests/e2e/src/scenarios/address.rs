@@ -86,7 +86,7 @@ pub(super) fn run_ha(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One create does it, everything works, and nobody knows the old address.
+/// One create moves the host, everything works, and nothing contains the old address any more.
 fn is_moved(ctx: &Context<'_>, before: &Site, after: &Site, host: &str) -> Result<()> {
     ctx.kk_ok(after, "create", &[])?;
     checks::cluster_is_complete(ctx, after)?;
@@ -96,7 +96,7 @@ fn is_moved(ctx: &Context<'_>, before: &Site, after: &Site, host: &str) -> Resul
     for one in &after.hosts {
         // What etcd began with (/etc/etcd-initial.env) it never reads again.
         let files = "/etc/hosts /etc/etcd.env /etc/etcd-moving /etc/kubernetes /var/lib/kubelet/config.yaml /etc/systemd/system";
-        // Settings of before are kept beside those that were applied.
+        // The replaced settings are kept next to those that were applied.
         let find = format!("grep -rlwF --exclude=*.replaced {old} {files} 2>/dev/null || true");
         let left = ctx.host(one, &find)?;
         ensure!(left.is_empty(), "{one} knows {host} at {old}: {left}");
@@ -114,7 +114,7 @@ fn address(site: &Site, host: &str) -> Result<String> {
     Ok(checks::text(&host_entry(&mut site.read()?, host)["address"]))
 }
 
-/// Gives a host another address in the same network, and none of before.
+/// Replaces the address of a host by another one in the same network.
 fn moved(ctx: &Context<'_>, site: &Site, host: &str) -> Result<Site> {
     let old = address(site, host)?;
     let Some((network, number)) = old.rsplit_once('.') else { bail!("{old} is no address") };

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::kk::KkRun;
 use crate::site::Site;
 
-/// What the programs of a host read when they start.
+/// Settings that the binaries of a host read when they start.
 const SETTINGS: &str = "cd /; find etc/etcd.env etc/systemd/system/etcd.service etc/containerd \
     etc/systemd/system/containerd.service etc/systemd/system/kubelet.service* var/lib/kubelet/config.yaml \
     etc/kubernetes/manifests -type f -exec sha256sum {} + | sort -k 2";

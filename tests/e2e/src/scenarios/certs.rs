@@ -1,5 +1,5 @@
-//! `kk certs check-expiration` shows what is on the hosts, and `kk certs renew` renews what nothing is wrong with: one by its
-//! name, then all, by a run that is killed and one that goes on. No pod but those of the control plane restarts.
+//! `kk certs check-expiration` shows the certificates on the hosts, and `kk certs renew` renews valid ones: one by its name, then
+//! all, by a run that is killed and a second run that continues. Only the pods of the control plane restart.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let others: Vec<_> = lines(&one).difference(&lines(&before)).cloned().collect();
     ensure!(matches!(&others[..], [one] if one.contains("scheduler.conf")), "these are new: {others:?}");
 
-    // Killed in the middle: the next run goes on.
+    // Killed in the middle: the next run continues.
     let words = ["certs", "renew", "-y", "--output", "json"];
     let mut killed = ctx.start("kk-renew-killed", ctx.kk_job(&site, &words))?;
     ctx.await_task(&mut killed, "control-plane/renew_certificates")?;
@@ -62,7 +62,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     expect_none(ctx, "create still has something to do", &changes)
 }
 
-/// Those of the control plane, of etcd and of kubelets, with the days that are left.
+/// The certificates of the control plane, of etcd and of kubelets are shown, with their remaining days.
 fn all_are_shown(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let words = ["certs", "check-expiration", "--output", "json"];
     let shown = ctx.run("kk-check-expiration", ctx.kk_job(site, &words))?.ok()?;

@@ -46,7 +46,7 @@ fn interrupted_at(ctx: &Context<'_>, site: &Site, task: &str, times: usize) -> R
     Ok(())
 }
 
-/// Files appear whole or not at all; a download that goes on where it stopped has its own ending.
+/// Files are complete or do not exist. A partial download that can be resumed has its own suffix.
 fn nothing_half_written(directory: &Path) -> Result<()> {
     for path in files_below(directory) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -6,20 +6,20 @@ use crate::cluster;
 use crate::context::Context;
 use crate::host_state;
 
-/// Where a Cluster file that does not say it has its backups.
+/// The default directory for backups.
 const BACKUPS: &str = "/var/backups/kube_etcd";
-/// Where a backup is made before it gets its name: a directory there lets it fail.
+/// Temporary name of a backup. A directory with this name makes the backup fail.
 const HALF: &str = "/var/backups/kube_etcd/.new.db";
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let cluster = cluster::ensure(ctx)?;
-    // What users put there is not kk's to remove.
+    // Users' files and packet filter rules are not kk's to remove.
     for host in &cluster.site.hosts {
         ctx.host(host, "mkdir -p /var/openebs; echo precious >/var/openebs/data; iptables -A INPUT -p tcp --dport 9 -j DROP")?;
     }
     // The timer makes the first backup a quarter of an hour after the start: sooner or later than this scenario.
     ctx.host(cluster.site.control_plane(), "systemctl start backup-etcd.service")?;
-    // One that has failed leaves nothing, either.
+    // A failed backup leaves nothing behind, either.
     let fail = format!(
         "mkdir {HALF} && touch {HALF}/x; ! systemctl start backup-etcd.service 2>/dev/null && rm -r {HALF}"
     );

@@ -1,5 +1,5 @@
-//! `kk delete node`: a worker and a control plane leave a cluster that goes on. Pods that cannot move keep their node, a host
-//! without power is removed as gone, and afterwards a create with the file that names the others finds nothing to do.
+//! `kk delete node`: a worker and a control plane leave a running cluster. Nodes with pods that cannot move stay, a host without
+//! power is removed with `--gone`, and afterwards a create with the file that names the others finds nothing to do.
 
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::host_state;
 use crate::site::{Site, host_entry, keep_hosts};
 
-/// A pod that nobody starts again.
+/// A pod that no controller re-creates.
 const LONELY: &str = "{apiVersion: v1, kind: Pod, metadata: {name: lonely}, spec: {nodeName: NODE, \
                       containers: [{name: c, image: IMAGE}]}}";
 
@@ -52,7 +52,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
 
     pods_that_cannot_move_keep_their_node(ctx, &all, worker)?;
 
-    // Killed in between: the next run goes on.
+    // Killed in between: the next run continues.
     let words = ["delete", "node", worker, control_plane, "--all", "--force", "--drain-timeout", "20"];
     let silent = [&words[..], &["-y", "--output", "json"]].concat();
     let mut killed = ctx.start("kk-delete-node-killed", ctx.kk_job(&all, &silent))?;
@@ -71,7 +71,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     checks::cluster_is_complete(ctx, &rest)?;
     checks::create_changes_nothing(ctx, &rest)?;
 
-    // A worker comes back under its name, and then its host is lost.
+    // A worker joins again under its name, and then its host is lost.
     let mut grown = all.variant("grown", |cluster| {
         keep_hosts(cluster, &[first, worker, other]);
         cluster["spec"]["roleGroups"] =
@@ -87,8 +87,8 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     checks::cluster_is_complete(ctx, &rest)
 }
 
-/// One that nobody starts again, and one that a budget keeps: each is named, and the node takes pods again. Both go by
-/// `--force`, which comes later.
+/// A pod that no controller re-creates, and a pod that a budget keeps: each is reported, and the node takes pods again. The later
+/// run with `--force` removes both.
 fn pods_that_cannot_move_keep_their_node(ctx: &Context<'_>, site: &Site, node: &str) -> Result<()> {
     let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
     let image = checks::text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]);

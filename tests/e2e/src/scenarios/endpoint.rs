@@ -1,5 +1,5 @@
-//! The API gets another address: that of a load balancer, where nothing is changed before it answers, also when kk is killed in the
-//! middle; and that of the control plane again, when the load balancer is lost.
+//! The API gets another address: first the address of a load balancer, where nothing changes until it answers, also when kk is
+//! killed in the middle; then the address of the control plane again, when the load balancer is lost.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::Signal;
@@ -57,7 +57,8 @@ fn is_moved(ctx: &Context<'_>, site: &Site, to: &str) -> Result<()> {
     checks::create_changes_nothing(ctx, site)
 }
 
-/// Where the name of the API leads on the hosts, and in pods of theirs. Static pods ask the API server beside them.
+/// Errors: the name of the API does not resolve to `to` on a host, or in a pod with the host's network. Static pods are left out:
+/// they query the API server on their own host.
 pub(super) fn leads(ctx: &Context<'_>, site: &Site, to: &str) -> Result<()> {
     let pods = ctx.kubectl_json(site, "get pods -A")?;
     for host in &site.hosts {

@@ -1,6 +1,6 @@
-//! Backups of etcd, by the timer of the hosts and by hand: whole or not there. A file of settings changes where they lie and
-//! how many stay; one that is killed or finds the disk full leaves nothing behind and loses no older one, and the next command
-//! says that it has failed.
+//! Backups of etcd, by the timer of the hosts and by hand: each is complete or does not exist. A settings file changes their
+//! directory and their number. A backup that is killed or finds the disk full leaves nothing behind and loses no older backup,
+//! and the next command reports the failure.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -48,15 +48,15 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
 
     ctx.kk_ok(site, "create", &[])?;
     for host in &site.hosts {
-        // Those of before are their owner's.
+        // The earlier backups belong to the user, and stay.
         whole_ones(ctx, host, DIRECTORIES[0])?;
         ctx.host(host, &format!("rm -rf {}", DIRECTORIES[1]))?;
     }
     checks::create_changes_nothing(ctx, site)
 }
 
-/// Names of the backups in a directory, oldest first. Errors: there is none, one is not whole, another file lies there, or
-/// someone else may read them.
+/// Names of the backups in a directory, oldest first. Errors: there is no backup, a backup is incomplete, the directory contains
+/// another file, or other users may read a backup.
 fn whole_ones(ctx: &Context<'_>, host: &str, directory: &str) -> Result<Vec<String>> {
     let script = format!(
         "cd {directory}
@@ -116,8 +116,8 @@ fn disk_is_full(ctx: &Context<'_>, site: &Site) -> Result<()> {
     Ok(())
 }
 
-/// `kk etcd snapshot` after one that was killed, also one that was killed while it was fetched: the next one is whole, and
-/// nothing else lies beside it.
+/// `kk etcd snapshot` after a run that was killed, and after an interrupted fetch: the next snapshot is complete, and the
+/// directory contains nothing else.
 fn by_hand(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let words = ["etcd", "snapshot", "-y", "--output", "json"];
     let mut killed = ctx.start("kk-killed", ctx.kk_job(site, &words))?;

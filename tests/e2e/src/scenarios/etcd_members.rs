@@ -1,5 +1,5 @@
-//! etcd grows from one member to three with `kk add nodes`, and loses one with `kk delete node`: the data stays, the API
-//! servers know the members, nobody else restarts, and a create finds nothing to do.
+//! etcd grows from one member to three with `kk add nodes`, and loses one with `kk delete node`: the data stays, the API servers
+//! know the members, nothing else restarts, and a create finds nothing to do.
 
 use anyhow::{Result, bail, ensure};
 use rustix::process::Signal;
@@ -29,7 +29,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.kubectl(&one, "create configmap before --from-literal=members=1")?;
     let units = checks::invocations(ctx, &one)?;
 
-    // Killed while a member joins: the next run goes on.
+    // Killed while a member joins: the next run continues.
     let words = ["add", "nodes", "-y", "--output", "json"];
     let mut killed = ctx.start("kk-add-nodes-killed", ctx.kk_job(&three, &words))?;
     ctx.await_task(&mut killed, "etcd/join_member")?;

@@ -1,5 +1,5 @@
-//! Without a load balancer, of three control planes: one whose machine was replaced joins etcd under an identity of its own, and the
-//! first one, to which the name of the API leads, leaves when the name has gone elsewhere on all nodes.
+//! Without a load balancer, of three control planes: one whose machine was replaced joins etcd under an identity of its own. The
+//! first control plane, to which the name of the API resolves, leaves after the name resolves to another one on all nodes.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;

@@ -40,7 +40,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Nothing shows the loss before the next start of an API server, which does not come back without it.
+/// The loss has no effect before the next start of an API server, which fails without the key.
 fn lost_key_comes_back(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let [first, second, ..] = &site.hosts[..] else { anyhow::bail!("there are three control planes") };
     let look =

@@ -1,5 +1,5 @@
-//! A delete by a file whose hosts belong to another cluster, and one on a control plane without a file, change nothing and
-//! say what they saw.
+//! A delete with a file whose hosts belong to another cluster, and a delete on a control plane without a file: both change
+//! nothing and report what they found.
 
 use std::fs;
 

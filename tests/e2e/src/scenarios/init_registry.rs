@@ -14,7 +14,7 @@ use crate::host_state;
 use crate::kk::KkRun;
 use crate::site::Site;
 
-/// KubeKey's name for it; nobody but kk can resolve it. Its port is 443.
+/// KubeKey's name for the registry, which only kk can resolve. Its port is 443.
 const NAME: &str = "dockerhub.kubekey.local";
 const PASSWORD: &str = "lab-registry-1";
 const OTHER_PASSWORD: &str = "lab-registry-2";
@@ -32,7 +32,8 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         })
     };
     let (site, changed) = (with("registry", PASSWORD)?, with("changed", OTHER_PASSWORD)?);
-    // The lab's own registry serves what is exported; a manifest of the file itself would ask the one that is to come.
+    // The lab's own registry serves the exported images. A manifest made from the file itself would query the registry that is
+    // not installed yet.
     let (manifest, bundle) = (text(&lab.dir.join("manifest.yaml")), text(&lab.dir.join("bundle.tar.zst")));
     let source =
         lab.variant("source", |cluster| cluster["spec"]["roleGroups"]["registry"] = json!([host]))?;
@@ -46,7 +47,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     };
     push(&site)?.expect_code(1)?;
     ctx.kk_nodes(&lab, &["init", "registry"])?.expect_code(3)?.expect_said(&["spec.roleGroups.registry"])?;
-    // Killed when the program is there and the unit is not: the next run goes on.
+    // Killed when the binary exists and the unit does not: the next run continues.
     let words = ["init", "registry", "-a", &bundle, "--allow-unsigned", "-y", "--output", "json"];
     let mut killed = ctx.start("kk-killed", ctx.kk_job(&site, &words))?;
     ctx.await_task(&mut killed, "registry/configure_registry")?;
@@ -77,7 +78,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let image = images.split_whitespace().next().context("no pod has an image")?;
     ctx.host(&lab.hosts[0], &format!("crictl pull {image}"))?;
 
-    // The cluster goes, the registry stays; one of another cluster is not touched.
+    // The cluster is deleted, the registry stays; a registry of another cluster is not touched.
     ctx.kk_ok(&changed, "delete", &["--all"])?;
     let pushed = push(&changed)?;
     pushed.expect_code(0)?;
@@ -106,7 +107,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What the registry answers the account of the hosts.
+/// Status code with which the registry answers the account of the hosts.
 fn status(
     ctx: &Context<'_>,
     host: &str,

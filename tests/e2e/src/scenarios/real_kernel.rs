@@ -1,5 +1,5 @@
-//! Hosts with a kernel of their own and cgroup v2: create, again, reboot, other modes of kube-proxy, delete; and one with two
-//! networks beside containers.
+//! Hosts with a kernel of their own and cgroup v2: create, again, reboot, other modes of kube-proxy, delete; and a cluster of
+//! containers and one such host with two networks.
 
 use std::time::{Duration, Instant};
 

@@ -50,7 +50,7 @@ pub(super) fn uses(cluster: &mut Value, password: &str) {
     *registry = json!({"privateRegistry": Registry::address(), "auths": {Registry::address(): auth}});
 }
 
-/// It is told, and nothing is pushed.
+/// A wrong password is reported, and nothing is pushed.
 fn wrong_password(ctx: &Context<'_>, site: &Site, bundle: &str, registry: &Registry) -> Result<()> {
     let wrong = site.variant("wrong", |cluster| uses(cluster, "not-this-one"))?;
     let push = push(ctx, &wrong, bundle)?;

@@ -69,7 +69,7 @@ fn repair(ctx: &Context<'_>, site: &Site) -> Result<()> {
 }
 
 fn every_node_takes_pods(ctx: &Context<'_>, site: &Site) -> Result<()> {
-    // The kubelet tells the API when it has started; kk need not wait for that.
+    // The kubelet reports the number to the API after its start; kk need not wait for that.
     ctx.until(&format!("every node takes {MAX_PODS} pods"), Duration::from_secs(20), || {
         let nodes = ctx.kubectl_json(site, "get nodes")?;
         let right =

@@ -1,5 +1,5 @@
-//! All members of etcd lose their data. A snapshot brings the objects back, also when the restore is killed in its middle;
-//! one that is damaged or of another cluster changes nothing.
+//! All members of etcd lose their data. A snapshot restores the objects, also when the restore is killed in its middle. A
+//! snapshot that is damaged or from another cluster changes nothing.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         ensure!(killed.wait()?.code.is_none(), "kk had ended before it could be killed in {task}");
         Ok(())
     };
-    // Members may have different histories now: only a restore may go on.
+    // Members may have different histories now: only a restore may continue.
     kill("kk-killed-1", "etcd-restore/restore_members")?;
     ctx.kk(site, "create", &[])?.expect_code(5)?.expect_said(&["a restore of etcd was started"])?;
     // All members have the snapshot now: a create does the rest.

@@ -21,7 +21,7 @@ const REGISTRY_PASSWORD: &str = "sentinel-registry-77ab03";
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let plain = Site::fresh(ctx, &ctx.dir.join("site"), 2, Some(USER))?;
-    // The lab's registry asks for no password; one that is given must not leak all the same.
+    // The lab's registry needs no password; a configured password must not leak all the same.
     let site = plain.variant("with-registry-password", |cluster| {
         let auths = cluster["spec"]["registry"]["auths"].as_object_mut().into_iter().flatten();
         for (_, auth) in auths {
@@ -58,7 +58,7 @@ fn watched(ctx: &Context<'_>, site: &Site, command: &str, more: &[&str]) -> Resu
             for file in ["cmdline", "environ"] {
                 let bytes = fs::read(entry.path().join(file)).unwrap_or_default();
                 let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
-                // The tests' own environment is none of kk's business, and neither is the lab's.
+                // The environments of the tests and of the lab are not kk's responsibility.
                 if !text.is_empty() && !text.contains("KK_LAB_SUDO_PASSWORD") {
                     seen.insert(text);
                 }

@@ -1,5 +1,5 @@
-//! `kk status`: a cluster that is well gives exit code 0 and no drift; a file that is gone, a host without power and a
-//! kubelet that has stopped give another one, and each is named. Nothing is written on the hosts, and no run is recorded.
+//! `kk status`: a healthy cluster gives exit code 0 and no drift. A missing file, a host without power and a stopped kubelet give
+//! another exit code, and each is reported. Nothing is written on the hosts, and no run is recorded.
 
 use std::time::Duration;
 

@@ -14,8 +14,8 @@ const USER: SudoUser = SudoUser { name: "ada", password: "it's $HOME \"a\" secre
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let site = Site::fresh(ctx, &ctx.dir.join("site"), 2, Some(USER))?;
     for host in &site.hosts {
-        // A hardened host: a banner before the log-in, a lecture by sudo, and a terminal demanded. sudo remembers for
-        // ever whom it has lectured, so that is done before kk comes.
+        // A hardened host: a banner before the log-in, a lecture by sudo, and a required terminal. sudo records permanently which
+        // users it has lectured, so the lecture takes place before kk connects.
         let harden = ctx.on_host(
             host,
             "echo 'Authorized use only' >/etc/issue.net; echo 'Banner /etc/issue.net' >/etc/ssh/sshd_config.d/banner.conf

@@ -1,5 +1,5 @@
-//! Hosts and files that differ from those of the other scenarios: other Debian releases, other ways between pods, one host
-//! only. Each becomes a cluster, is left alone by a second create, and is given back by a delete.
+//! Hosts and files that no other scenario has: other Debian releases, other ways between pods, one host only. Each variant
+//! becomes a cluster, a second create changes nothing, and a delete restores the hosts.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ struct Variant {
     hosts: u8,
     /// Arguments of `kk-lab up`.
     lab: &'static [&'static str],
-    /// What is done to each host before, as shell text.
+    /// Shell text that prepares each host.
     prepare: &'static str,
     edit: fn(&mut Value),
     /// Succeeds on each host of such a cluster.

@@ -1,6 +1,6 @@
-//! Three control planes whose certificates end in a few minutes renew them by their timers, which all begin at once: one
-//! after the other, and never are two API servers away. A renewal that fails is found by the next `kk`; switched off,
-//! nothing of it stays.
+//! Three control planes whose certificates expire in a few minutes renew them by their timers, which all begin at once. They
+//! renew one after the other, and at most one API server is unavailable at any time. The next `kk` reports a renewal that failed.
+//! When the timers are switched off, nothing of them stays.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ fn all_begin_at_once(ctx: &Context<'_>, site: &Site) -> Result<()> {
     }
     let again = ctx.kk_ok(site, "create", &[])?;
     let mut changes: Vec<String> = again.events.changes().iter().map(ToString::to_string).collect();
-    // This machine has the kubeconfig of before; a run that changes something looks at the cluster.
+    // The control machine has the previous kubeconfig, and a run that changes something verifies the cluster.
     changes
         .retain(|change| !["kubeconfig/save_kubeconfig", "verify/"].iter().any(|one| change.contains(one)));
     expect_none(ctx, "create still has something to do", &changes)?;

@@ -1,4 +1,4 @@
-//! The cases as data: what is wrong, and what `kk` has to say about it.
+//! The cases as data: the error, and the message that `kk` has to print.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ const PRECHECK: i32 = 5;
 /// One wrong thing.
 pub(super) struct Case {
     pub(super) name: &'static str,
-    /// What is wrong in the cluster file; the directory is the site's.
+    /// Puts the error into the cluster file; the path is the site's directory.
     pub(super) edit: fn(&mut Value, &Path) -> Result<()>,
     /// The host that `breaks` and `repairs` run on, as shell text.
     pub(super) host: &'static str,
@@ -202,8 +202,8 @@ pub(super) const ALL: &[Case] = &[
         says: &["node2", "10250", "socat"],
         ..RIGHT
     },
-    // The hosts of the lab share one clock, and no namespace has a clock of its own for the time of day. So it is
-    // `date` that is false: Debian's own, told to add a minute.
+    // The hosts of the lab share one clock, and no namespace has a clock of its own for the time of day. So a wrapper around
+    // Debian's `date` adds a minute.
     Case {
         name: "clock-skew",
         breaks: "printf '#!/bin/sh\\nexec /usr/bin/date -d \"+1 minute\" \"$@\"\\n' >/usr/local/bin/date; chmod +x /usr/local/bin/date",

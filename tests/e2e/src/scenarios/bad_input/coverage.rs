@@ -1,5 +1,5 @@
-//! Which test shows what `kk` says to each kind of wrong input. A kind without a test, or a test that is not there, is
-//! an error here.
+//! Maps each kind of wrong input to the test that shows the reaction of `kk`. A kind without a test, or a test that does not
+//! exist, is an error here.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A connection that says nothing any more in the middle of a run, as after a power cut or behind a firewall that
-//! forgot it: no packet comes, no end of the connection either.
+//! A connection that transfers nothing any more in the middle of a run, as after a power cut or behind a firewall that dropped
+//! its state: no packet arrives, not even the end of the connection.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::kk::KkRun;
 use crate::site::{Site, host_entry};
 
-/// The host that falls silent, and the seconds that `kk` is told to wait for it.
+/// The host that stops responding, and its `timeout` in seconds.
 const HOST: &str = "node2";
 const TIMEOUT: u64 = 5;
 /// Until it is noticed, dialled again, given up, and the other hosts have ended what they were at.
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub(super) fn in_the_middle(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let site = site.variant("silence", |cluster| host_entry(cluster, HOST)["timeout"] = json!(TIMEOUT))?;
     let mut kk = ctx.kk_start(&site, "create", &[])?;
-    // Earlier cases have started etcd and, when their error came late, the control plane; no worker has joined.
+    // Earlier cases have started etcd and, when their error occurred late, the control plane; no worker has joined.
     ctx.await_task(&mut kk, "nodes/join_worker")?;
     // Both ways: what is sent to it vanishes, and nothing of it arrives.
     ctx.host(HOST, "iptables -I INPUT -s 172.30.0.1 -j DROP; iptables -I OUTPUT -d 172.30.0.1 -j DROP")?;

@@ -1,6 +1,6 @@
-//! Certificates near and after the end of their time: one with 59 days left is a warning and nothing else; when those of the
-//! API server, of etcd, of administrators, controllers and kubelets have all expired, one create repairs them, and no pod of
-//! the cluster restarts.
+//! Certificates shortly before and after their expiry. A certificate with 59 days left only causes a warning. When the
+//! certificates of the API server, of etcd, of administrators, controllers and kubelets have all expired, one create repairs
+//! them, and no pod of the cluster restarts.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) const SIGN: &str = include_str!("sign.sh");
 /// They have been valid for a year, two days ago.
 const EXPIRED: &str = "'-367 days' '-2 days'";
 
-/// On the control plane. Its kubelet begins again with what it has; what the kubelet runs goes on.
+/// Runs on the control plane. Its kubelet restarts with the expired certificates; running pods continue.
 const EXPIRE: &str = "
 for name in apiserver apiserver-kubelet-client; do
     sign $pki/$name.crt $pki/$name.key $pki/ca.crt $pki/ca.key $period
@@ -106,7 +106,7 @@ fn all_have_expired(ctx: &Context<'_>, site: &Site) -> Result<()> {
     expect_none(ctx, "create still has something to do", &changes)
 }
 
-/// Restarts of all pods but those of the control plane, which read new certificates at their start.
+/// Restarts of all pods except control plane pods, which read new certificates at their start.
 pub(super) fn pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, u64>> {
     let mut restarts = checks::restarts(ctx, site)?;
     let of_control_plane = ["kube-apiserver-", "kube-controller-manager-", "kube-scheduler-"];

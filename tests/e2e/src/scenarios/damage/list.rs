@@ -1,4 +1,4 @@
-//! The damages as data: what is broken on a running cluster, and what tells that it is whole again.
+//! The damages as data: how a running cluster is broken, and the check that it is repaired.
 
 /// One thing that is broken.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ pub(super) const ALL: &[Damage] = &[
         "rm /etc/kubernetes/kubelet.conf; systemctl restart kubelet || true",
         "test -s /etc/kubernetes/kubelet.conf && systemctl is-active kubelet",
     ),
-    // A join that was killed before kubeadm came to its end.
+    // A join that was killed before kubeadm finished.
     at(
         "token-of-the-join-left",
         "node3",
@@ -250,7 +250,7 @@ pub(super) const ALL: &[Damage] = &[
         "systemctl stop etcd; rm -rf /var/lib/etcd/*; systemctl start --no-block etcd; sleep 8",
         "systemctl is-active etcd && ls /var/lib/etcd/member/wal/*.wal",
     ),
-    // Last: the member comes back without data.
+    // Last, because the member joins again without data.
     at(
         "data-of-an-etcd-member-gone",
         "node3",

@@ -39,7 +39,7 @@ impl Case for Taken {
 }
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
-    // What the hosts were after one refusal, they are before the next.
+    // The state of the hosts after one refusal is their state before the next.
     let mut last = None;
     let wrong = cases::each(ctx, REFUSED, |edit| {
         let before = last.take();

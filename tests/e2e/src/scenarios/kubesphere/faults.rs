@@ -1,5 +1,6 @@
-//! What goes wrong with an installer at work: an object that is refused, an image that nobody has, an API that is away for half a
-//! minute, an operator that is killed at random moments. Each is named where it stays, and healed when its cause is gone.
+//! Faults while the installer works: an object that is refused, an image that no registry has, an API that is unavailable for
+//! half a minute, an operator that is killed at random moments. A fault that stays is reported, and healed when its cause is
+//! gone.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
@@ -72,7 +73,8 @@ impl Lab<'_> {
         self.becomes_ready()
     }
 
-    /// While a component comes and goes, at any moment. At the end there is what was there before.
+    /// Kills the operator at random moments while a component is installed and removed. At the end, the same objects exist as
+    /// before.
     fn outlives_its_end(&self) -> Result<()> {
         let before = self.objects()?;
         for number in 0..KILLS {
@@ -117,7 +119,7 @@ impl Lab<'_> {
             let status = &object["status"];
             last = format!("{status:#}");
             let is_seen = status["observedGeneration"] == object["metadata"]["generation"];
-            // The version stays while a component comes.
+            // The version does not change while a component is being installed.
             let is_ready = status["phase"] == "Ready" && status["core"]["version"] == VERSION;
             Ok((is_seen && is_ready).then_some(()))
         });

@@ -1,4 +1,4 @@
-//! What ks-installer costs on real nodes, beside helm with the same chart: samples for the bench `kubesphere`.
+//! The cost of ks-installer on real nodes, compared with helm and the same chart: samples for the bench `kubesphere`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const MEASURE_LIMIT: Duration = Duration::from_mins(15);
 /// Resident memory of the operator in KiB, on the host that runs it.
 const MEMORY: &str = "ps -C ks-installer -o rss= || :";
 
-/// What was measured by its name, once for each round.
+/// Measured values by name, one for each round.
 pub(crate) type Samples = BTreeMap<String, Vec<f64>>;
 
 pub(crate) fn samples(ctx: &Context<'_>, rounds: u8) -> Result<Samples> {
@@ -65,7 +65,7 @@ pub(crate) fn full_samples(ctx: &Context<'_>, rounds: u8) -> Result<Samples> {
     Ok(samples)
 }
 
-/// What a script on the control plane measures: names and numbers.
+/// Names and numbers that a script on the control plane measures.
 fn measured(lab: &Lab<'_>, script: &str) -> Result<Vec<(String, f64)>> {
     let job = lab.ctx.on_host(lab.site.control_plane(), script).limit(MEASURE_LIMIT);
     let said = lab.ctx.run("measure", job)?.ok()?;

@@ -69,7 +69,7 @@ pub(crate) fn missing_images(lab: crate::lab::Lab) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// What the values of its charts name.
+/// Images that the values of its charts name.
 fn images() -> Result<BTreeSet<String>> {
     let charts = Payload::Full.source().join("charts");
     let mut images = BTreeSet::new();
@@ -93,7 +93,7 @@ fn collect_images(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What a document asks for besides what all ask for.
+/// Components that a document requests in addition to those that every document requests.
 struct Wanted {
     etcd: bool,
     monitoring: bool,

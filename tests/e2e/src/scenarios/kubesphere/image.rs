@@ -13,7 +13,7 @@ use crate::process::Job;
 /// Building programs of the full payload takes minutes, when the mirror has none yet.
 const PROGRAMS_LIMIT: Duration = Duration::from_mins(15);
 
-/// What the image can install.
+/// The payload that the image can install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payload {
     /// `tests/lab/ks-payload`.

@@ -43,7 +43,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     })
 }
 
-/// On fresh hosts, with a file that asks for the installer. What the operator said is kept when it fails.
+/// Calls `run` on fresh hosts, with a file that requests the installer. If it fails, the operator's log is kept.
 fn with_installer(ctx: &Context<'_>, run: impl FnOnce(&Lab<'_>) -> Result<()>) -> Result<()> {
     let bare = Site::fresh(ctx, &ctx.dir.join("site"), 2, None)?;
     at_work(ctx, &bare, Payload::StandIns, run)
@@ -70,7 +70,7 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// From bare hosts; `kk` is killed while it waits, and the next run goes on.
+    /// Installs on bare hosts; `kk` is killed while it waits, and the next run continues.
     fn installs(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, self.with(&json!({"metrics_server": {"enabled": true}}))?);
         let mut kk = ctx.kk_start(&site, "create", &[])?;
@@ -128,7 +128,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// A component that is switched off leaves nothing, and comes back when it is switched on.
+    /// A component that is switched off leaves nothing, and is installed again when it is switched on.
     fn toggles(&self) -> Result<()> {
         self.ctx.kk_ok(&self.switched(false)?, "create", &[])?;
         let generations = self.generations()?;
@@ -143,7 +143,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// What somebody deletes is made again: by the operator, or by `kk` when it is the operator's own.
+    /// Deleted objects are created again: by the operator, or by `kk` when they are the operator's own.
     fn heals(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         ctx.kubectl(site, "-n ks-stand-in delete service stand-in-metrics-server")?;

@@ -8,7 +8,7 @@ mkdir "$hosts/$REGISTRY"
 sed 's/"resolve"]/"resolve", "push"]/' "/etc/containerd/certs.d/$REGISTRY/hosts.toml" >"$hosts/$REGISTRY/hosts.toml"
 $ctr images import --platform "linux/$arch" - >/dev/null
 for name in $($ctr images list --quiet | grep -v '^sha256:'); do
-    # The names that the rewriting of the spec gives: without the registry, and without the namespace that nobody writes.
+    # The names that the rewriting of the spec produces: without the registry, and without the implied namespace `library`.
     path=${name#*/}
     target="$REGISTRY/${path#library/}"
     $ctr images tag --force "$name" "$target" >/dev/null

@@ -52,7 +52,8 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     lab.is_real().and_then(|()| lab.removes(&before)).inspect_err(|_| lab.keep_log())
 }
 
-/// What a variable names, absolute. Errors: it is not set, and the scenario cannot run; or it names no directory.
+/// The absolute path of the directory that a variable names. Errors: the variable is not set, and the scenario cannot run; or it
+/// names no directory.
 fn given(variable: &str, what: &str) -> Result<PathBuf> {
     let missing = || NotRun(format!("set {variable} to {what}"));
     let path =
@@ -61,7 +62,7 @@ fn given(variable: &str, what: &str) -> Result<PathBuf> {
     Ok(fs::canonicalize(path)?)
 }
 
-/// Hosts know the empty registry beside the lab's, and its password.
+/// Adds the empty registry and its password to the file, in addition to the lab's registry.
 fn pulls_from_registry(file: &mut Value) {
     let auths = &mut file["spec"]["registry"]["auths"];
     let mut auth = auths.as_object().and_then(|auths| auths.values().next().cloned()).unwrap_or_default();
@@ -87,8 +88,8 @@ fn push(ctx: &Context<'_>, site: &Site, images: &Path) -> Result<()> {
 }
 
 impl Lab<'_> {
-    /// From a cluster without KubeSphere to one that answers as KubeSphere does. Once its controllers have marked what is there, a second create changes
-    /// nothing.
+    /// Installs KubeSphere into a cluster without it, which then answers as KubeSphere does. Once its controllers have marked the
+    /// existing objects, a second create changes nothing.
     fn is_real(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         ctx.kk_slow(site, "create", &[], LIMIT)?;

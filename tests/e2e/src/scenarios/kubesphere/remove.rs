@@ -96,7 +96,8 @@ impl Lab<'_> {
         self.dump()
     }
 
-    /// The object is deleted and goes, all is as before it came, and namespaces and administrators do what they did.
+    /// Deletes the object and waits until it is gone. Everything is as before the installation, and namespaces and administrators
+    /// work as before.
     pub(super) fn removes(&self, before: &Dump) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         ctx.kubectl(site, &format!("-n {NAMESPACE} delete cc ks-installer --wait=false"))?;
@@ -126,7 +127,7 @@ impl Lab<'_> {
         self.with(&json!({"metrics_server": {"enabled": metrics}, "stand_in": stand_in}))
     }
 
-    /// As the real one, the controller puts its finalizer on namespaces that are none of its own.
+    /// Like the real controller, the stand-in puts its finalizer on namespaces that it does not own.
     pub(super) fn marks_all_namespaces(&self) -> Result<()> {
         self.ctx.until("all namespaces have the finalizer", PATIENCE, || {
             let list = self.ctx.kubectl_json(&self.site, "get namespaces")?;

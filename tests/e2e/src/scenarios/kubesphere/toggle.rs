@@ -1,5 +1,6 @@
-//! A component is switched off and on again: nothing of it is left, nothing else is touched, and it comes back. `kk` and the
-//! operator's pod are killed while it goes and while it comes. At the end KubeSphere goes, and all is as before it came.
+//! A component is switched off and on again: nothing of it is left, nothing else is touched, and it is installed again. `kk` and
+//! the operator's pod are killed during the removal and during the installation. At the end KubeSphere is removed, and everything
+//! is as before its installation.
 
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
@@ -67,7 +68,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// The program that reads the kinds once, when it starts, was started after they came.
+    /// The binary that reads the kinds once, when it starts, was started after the kinds existed.
     fn sees_its_kinds(&self) -> Result<()> {
         self.ctx.until("the controller sees the kinds of what was switched on", PATIENCE, || {
             let seen = "-n ks-stand-in get configmap seen -o jsonpath={.data}";

@@ -1,4 +1,4 @@
-//! KubeSphere is asked for by an upgrade of a cluster that does not have it: it comes after the last node has its version.
+//! An upgrade requests KubeSphere for a cluster that does not have it: it is installed after the last node has its version.
 
 use anyhow::{Result, ensure};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! A cluster from a bundle gets a node from it, and the next minor version of Kubernetes from a delta that is merged with it, where
-//! nobody can reach mirror and registry.
+//! A cluster from a bundle gets a node from it, and the next minor version of Kubernetes from a delta that is merged with it,
+//! while mirror and registry are unreachable.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -41,7 +41,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     let refused = ctx.kk_nodes(&lab, &["upgrade", "--with-kubernetes", TO])?;
     ensure!(refused.finished.code != Some(0), "an upgrade went without its programs");
     ensure!(refused.events.changes().is_empty(), "an upgrade that was refused changed something");
-    // That was the try which the rules are to count; from here on there is none.
+    // The refused upgrade was the attempt that the rules have to count. From here on, no attempt is expected.
     drop(walls);
     let walls = Walls::up(ctx, &lab)?;
 

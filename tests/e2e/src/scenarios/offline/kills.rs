@@ -1,5 +1,5 @@
-//! Exports and pushes that are killed at fifty random moments end as one that nobody killed: the bundle is the same, byte by
-//! byte, and every blob of the registry is what its digest says.
+//! Exports and pushes that are killed at fifty random moments have the same result as undisturbed ones: the bundle is the same,
+//! byte by byte, and every blob of the registry matches its digest.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
@@ -73,7 +73,7 @@ struct Killing<'a> {
     ctx: &'a Context<'a>,
     what: &'static str,
     times: u32,
-    /// How long it takes when nobody kills it: the moments lie in that time.
+    /// Duration of an undisturbed run: the random moments are within it.
     longest: Duration,
 }
 

@@ -117,7 +117,7 @@ fn own_images_are_there(ctx: &Context<'_>, site: &Site, own: &[Own]) -> Result<(
     Ok(())
 }
 
-/// Makes the bundle by an export that is killed three times on its way. Each goes on where the last one was.
+/// Creates the bundle by an export that is killed three times on its way. Each attempt resumes where the previous one stopped.
 fn killed_and_made(ctx: &Context<'_>, site: &Site, manifest: &Path) -> Result<PathBuf> {
     let bundle = site.dir.join("bundle.tar.zst");
     let (from, to) = (text(manifest), text(&bundle));

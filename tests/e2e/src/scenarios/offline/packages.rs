@@ -1,5 +1,5 @@
-//! Packages of a bundle: a host that lacks programs gets them and nothing else, from a create that is killed, and is as before
-//! after a delete. Nobody is asked for them but the bundle.
+//! Packages of a bundle: a host that lacks tools gets them and nothing else, from a create that is killed, and is as before after
+//! a delete. The bundle is the only source of the packages.
 
 use std::fs;
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::process::Job;
 use crate::site::Site;
 
 const DEBIAN: &str = include_str!("debian.sh");
-/// What a bundle for Debian has to hold.
+/// Packages that a bundle for Debian has to contain.
 const PACKAGES: [&str; 10] =
     ["tar", "mount", "iproute2", "iptables", "conntrack", "socat", "kmod", "util-linux", "ipset", "ipvsadm"];
-/// What a delete leaves: the host's own notes about its packages.
+/// Files that a delete leaves behind: the host's own records of its packages.
 const NOTES: [&str; 1] = [" /var/lib/dpkg/"];
 
 pub(crate) fn run(ctx: &Context<'_>) -> Result<()> {

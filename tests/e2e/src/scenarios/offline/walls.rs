@@ -1,4 +1,5 @@
-//! Rules of the lab's network that let nobody reach mirror and registry, and count who tries.
+//! Rules of the lab's network that block the mirror, the registry and everything outside the lab, and count the attempts to reach
+//! them.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -6,7 +7,7 @@ use crate::context::Context;
 use crate::report;
 use crate::site::Site;
 
-/// What may be asked of the control machine's network: the mirror and the registry are there.
+/// The mirror and the registry, on the control machine's address in the lab.
 const SERVERS: &str = "-d 172.30.0.1 -p tcp -m multiport --dports 5000,8080";
 /// Anything that is not the lab.
 const ELSEWHERE: &str = "! -d 172.30.0.0/24 ! -o lo";
@@ -15,7 +16,7 @@ const ELSEWHERE: &str = "! -d 172.30.0.0/24 ! -o lo";
 pub(super) struct Walls<'a> {
     ctx: &'a Context<'a>,
     root: String,
-    /// What was added, by chain.
+    /// The rules that were added, by chain.
     rules: Vec<(&'static str, &'static str)>,
 }
 

@@ -1,5 +1,6 @@
-# Asks the API through its endpoint, as the administrator, with the kubeconfig of the moment, and verifies its certificate. Ends
-# when /tmp/asking.stop is there. What the network refuses while an API server ends is asked once more, as clients do.
+# Queries the API through its endpoint, as the administrator, with the current kubeconfig, and verifies the server's certificate.
+# Ends when /tmp/asking.stop exists. Like other clients, repeats a request once if the network refuses it while an API server
+# ends.
 rm -f /tmp/asking.stop
 export KUBECONFIG=/etc/kubernetes/admin.conf
 ask() { kubectl --request-timeout 10s get --raw /api/v1/namespaces/default >/tmp/asking.out 2>&1; }

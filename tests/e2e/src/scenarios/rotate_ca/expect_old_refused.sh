@@ -1,5 +1,5 @@
-# Fails where what was there before the rotation is still good for something: the CAs, or the administrator's certificate. The
-# server's certificate is not looked at: with it alone the kubeconfig of before would fail, too.
+# Fails if a CA is still the previous one, or if the administrator's previous certificate is still accepted. The server's
+# certificate is not verified: otherwise the previous kubeconfig would fail for that reason alone.
 other() { ! cmp -s "$1" "$2" || { echo "$2 is the one of before" >&2; exit 1; }; }
 other /tmp/old-ca.crt /etc/kubernetes/pki/ca.crt
 other /tmp/old-etcd-ca.pem /etc/ssl/etcd/ssl/ca.pem

@@ -1,5 +1,5 @@
-//! A cluster of three control planes behind a load balancer gets other CAs by runs that are killed in each round. Whoever reads
-//! the administrator's kubeconfig for each question is answered all the while, and verifies who answers. In the end nothing
+//! A cluster of three control planes behind a load balancer gets other CAs by runs that are killed in each round. A client that
+//! reads the administrator's kubeconfig for each request always gets an answer, and verifies the server. In the end, nothing
 //! holds or trusts what the old CAs have signed.
 
 use std::collections::BTreeSet;
@@ -71,7 +71,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.host(worker, include_str!("expect_new.sh"))?;
     checks::cluster_is_complete(ctx, &site)?;
 
-    // One that is given up goes with its cluster.
+    // Deleting the cluster also removes an unfinished rotation.
     kill_after("0", Duration::from_secs(6))?;
     ctx.kk_ok(&site, "delete", &[])?;
     for host in &site.hosts {
@@ -81,7 +81,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All pods but those of the control planes, which kubelets start from files.
+/// All pods except control plane pods, which kubelets start from files.
 fn pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeSet<String>> {
     let list = ctx.kubectl_json(site, "get pods -A")?;
     let of_api = checks::items(&list).filter(|pod| pod["metadata"]["ownerReferences"][0]["kind"] != "Node");

@@ -1,4 +1,4 @@
-//! What each hook of `deploy/hooks` does, driven by kubectl and seen from outside.
+//! The effects of each hook of `deploy/hooks`, driven by kubectl and seen from outside.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Operated<'_> {
         Ok(self.ctx.kubectl(self.site, words)?.trim().to_owned())
     }
 
-    /// Runs a command beside the operator.
+    /// Runs a command in the operator's pod.
     fn in_pod(&self, words: &str) -> Result<String> {
         self.kubectl(&format!("-n shell-operator exec deployment/shell-operator -- {words}"))
     }
@@ -202,7 +202,7 @@ fn objects_have_three_versions(operated: &Operated<'_>) -> Result<()> {
         ))
     };
     let in_v1 = r#"{"at":{"hour":3,"minute":10}}"#;
-    // What is written before the API server has learned of the conversion is not converted.
+    // An object that is written before the API server knows of the conversion is not converted.
     operated.ctx.until("a conversion", PATIENCE, || {
         operated.kubectl("-n one delete backup old --ignore-not-found")?;
         let written = backup("v1alpha1", "old", "{time: '03:10'}");

@@ -1,5 +1,5 @@
-//! The image of `shell-operator`, built here, runs the hooks of `deploy/hooks` in a cluster: all is brought by one
-//! `kubectl apply`, and each hook is seen by what it does.
+//! The image of `shell-operator`, built here, runs the hooks of `deploy/hooks` in a cluster. One `kubectl apply` installs
+//! everything, and each hook is checked by its effects.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     tidy_up(ctx, &site, objects)
 }
 
-/// The kubectl that the lab builds: the only one that this machine is known to have.
+/// The kubectl that the lab builds: this machine need not have another one.
 fn lab_kubectl(ctx: &Context<'_>) -> Result<PathBuf> {
     let job = ctx.lab_job(&["mirror", "build", "--programs", "kubernetes"]).limit(Duration::from_mins(15));
     let said = ctx.run("programs", job)?.ok()?;

@@ -1,6 +1,6 @@
-//! Upgrades that cannot end well. Without room for a snapshot of etcd nothing begins; a kubelet that does not start at the new
-//! version gets its node put back, the control plane's and a worker's, also when kk is killed while it does that, and no
-//! other node is begun. With the cause gone the next run goes on.
+//! Upgrades that cannot succeed. Without room for a snapshot of etcd, nothing begins. If the kubelet of the control plane or of a
+//! worker does not start at the new version, its node is rolled back, also when kk is killed meanwhile, and no other node is
+//! begun. Once the cause is gone, the next run continues.
 
 use std::time::Duration;
 

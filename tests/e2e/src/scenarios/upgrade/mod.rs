@@ -1,7 +1,6 @@
-//! A cluster of one control plane and two workers gets the next minor version of Kubernetes, and newer versions of etcd and
-//! runc with it. A Deployment with a budget
-//! answers through its Service all the while, a run that is killed is taken up, and afterwards a create with the new
-//! version finds nothing to do.
+//! A cluster of one control plane and two workers gets the next minor version of Kubernetes, and newer versions of etcd and runc
+//! with it. A Deployment with a budget answers through its Service all the time, a killed run is resumed, and afterwards a create
+//! with the new version finds nothing to do.
 
 pub(super) mod fails;
 pub(super) mod ha;
@@ -18,7 +17,7 @@ use crate::site::Site;
 
 pub(crate) const FROM: &str = "v1.36.4";
 pub(crate) const TO: &str = "v1.37.1";
-/// An address of the range of Services that nobody else gets.
+/// An address in the range of Services that no other Service gets.
 const SERVICE: &str = "10.233.0.80";
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
@@ -54,7 +53,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let asking = ctx.start("ask", asking)?;
 
     let to = ["upgrade", "--with-kubernetes", TO, "--with-etcd", PARTS[0].to, "--with-runc", PARTS[1].to];
-    // Killed in the turn of a control plane, and in that of a worker: the next run goes on.
+    // Killed in the turn of a control plane, and in the turn of a worker: the next run continues.
     for (job, task) in
         [("kk-killed-1", "control-plane/apply_changed_settings"), ("kk-killed-2", "turn/uncordon_node2")]
     {
