@@ -11,7 +11,7 @@
 //!   [`metrics`], [`log`], `webhook`
 //! - [`operator`] ties them together and owns the state; [`flags`] are its command line.
 //!
-//! What has no documentation is public for the program, the tests and the benches of this crate only.
+//! Items without documentation are public only for the program, the tests and the benches of this crate.
 
 pub mod cluster;
 pub mod config;

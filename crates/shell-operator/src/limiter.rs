@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lets a run pass when there is a token; one token comes back for each interval.
+/// Lets a run pass when there is a token; one token is added for each interval.
 #[derive(Debug)]
 pub struct Limiter {
     interval: Duration,
@@ -24,7 +24,7 @@ impl Limiter {
     pub async fn wait(&self) {
         let now = Instant::now();
         let until = self.take(now);
-        // A timer takes a millisecond at least, also when its time has come.
+        // A timer takes at least a millisecond, even if its time was already reached.
         if until > now {
             tokio::time::sleep_until(until).await;
         }

@@ -1,4 +1,4 @@
-//! What a running program costs, as the kernel counts it.
+//! The cost of a running program, as the kernel counts it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub(crate) fn memory(pid: u32) -> f64 {
     kib * 1024.0 / 1e6
 }
 
-/// CPU time of the threads that live, without that of children: the kernel counts it by nanoseconds.
+/// CPU time of the living threads, without their children: the kernel counts it in nanoseconds.
 pub(crate) fn cpu(pid: u32) -> Duration {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let of_thread = |thread: std::io::Result<std::fs::DirEntry>| {

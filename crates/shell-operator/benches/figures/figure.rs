@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a value is held against.
+/// The bound of a value.
 #[derive(Clone, Copy)]
 pub(crate) enum Goal {
     AtMost(f64),
@@ -14,7 +14,7 @@ pub(crate) struct Figure {
     pub(crate) name: &'static str,
     pub(crate) value: f64,
     pub(crate) unit: &'static str,
-    /// What the value stands beside.
+    /// The value to compare with, and its name.
     pub(crate) beside: String,
     pub(crate) goal: Goal,
 }

@@ -1,5 +1,5 @@
-//! What the operator costs: memory, time to start, time to a hook, CPU. `cargo bench -p shell-operator`, or some
-//! measurements only: `cargo bench -p shell-operator -- latency filter_and_idle`. `-- so_soak` runs for 20 minutes.
+//! The cost of the operator: memory, time to start, time to a hook, CPU. `cargo bench -p shell-operator`, or some measurements
+//! only: `cargo bench -p shell-operator -- latency filter_and_idle`. `-- so_soak` runs for 20 minutes.
 //!
 //! Everything is measured on the program itself, against an API server and etcd that this starts on loopback as the
 //! tests do. One line a figure:
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     show(measures.flat_map(|(_, measure)| measure(&bench)))
 }
 
-/// Prints figures as they come; a failure when one does not reach its goal.
+/// Prints each figure as soon as it is measured; fails if a figure does not reach its goal.
 fn show(figures: impl IntoIterator<Item = figure::Figure>) -> ExitCode {
     let mut good = true;
     for figure in figures {

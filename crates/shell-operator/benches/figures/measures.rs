@@ -14,10 +14,10 @@ pub(crate) const LARGE: &str = "large";
 pub(crate) const SMALL: &str = "small";
 /// How often short measurements are made; the median counts.
 const ROUNDS: usize = 3;
-/// Time for the operator to come to rest.
+/// Time for the operator to become idle.
 const REST: Duration = Duration::from_secs(3);
 
-/// What is measured with.
+/// The environment of the measurements.
 pub(crate) struct Bench {
     pub(crate) api: Api,
     pub(crate) plane: ControlPlane,
@@ -94,7 +94,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
 }
 
-/// Memory with large objects, and the time from the start to the hook beside a plain GET of the same list.
+/// Memory with large objects, and the time from the start to the hook, compared with a plain GET of the same list.
 fn start(bench: &Bench) -> Vec<Figure> {
     let (mut starts, mut gets, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -155,7 +155,7 @@ fn metadata(bench: &Bench) -> Vec<Figure> {
 /// 50 hooks in 50 queues on the same objects.
 fn many_hooks(bench: &Bench) -> Vec<Figure> {
     const HOOKS: usize = 50;
-    /// A list comes in pages of 500 objects.
+    /// A list consists of pages of 500 objects.
     const PAGES: f64 = 20.0;
     let (lists, begin) = (bench.api.lists(), now());
     let binding = format!("namespace: {{nameSelector: {{matchNames: [{SMALL}]}}}}, {LEAN}");

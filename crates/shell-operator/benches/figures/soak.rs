@@ -28,11 +28,11 @@ const SAMPLE: Duration = Duration::from_secs(2);
 enum Disturbance {
     HookFails,
     HookSucceeds,
-    /// The API server ends and comes back.
+    /// The API server ends and starts again.
     Restart,
 }
 
-/// What was written: object and value.
+/// The written changes: object and value.
 type Changes = BTreeSet<(usize, usize)>;
 
 /// 50 hooks with 40 objects each, one of which fails for a quarter of the time, and an API server that is restarted twice.
@@ -98,7 +98,7 @@ fn change(api: &Api, written: &Mutex<Changes>, ended: &AtomicBool) {
         let due = begin + Duration::from_secs(1) * u32::try_from(number).unwrap() / CHANGES_PER_SECOND;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let object = number % OBJECTS;
-        // While the API server is away nothing is written; what it has said yes to counts.
+        // While the API server is unavailable, nothing is written; only acknowledged changes count.
         if api.try_change(NAMESPACE, object, &number.to_string()) {
             written.lock().unwrap().insert((object, number));
         }
@@ -142,7 +142,7 @@ fn restart(plane: &mut ControlPlane) {
     plane.start_api_server();
 }
 
-/// Waits until hooks have been told of all that was written; the number of changes that they never were.
+/// Waits until hooks have received all written changes; returns the number of changes that they never received.
 fn wait_for_all(operator: &Operator, written: &Changes) -> usize {
     let begin = Instant::now();
     loop {
@@ -154,7 +154,7 @@ fn wait_for_all(operator: &Operator, written: &Changes) -> usize {
     }
 }
 
-/// The changes that hooks were told of.
+/// The changes that hooks received.
 fn told(operator: &Operator) -> Changes {
     let mut told = Changes::new();
     for hook in 0..HOOKS {

@@ -5,8 +5,8 @@ use http::header::ACCEPT;
 
 use super::Selection;
 
-/// What is asked for when nothing but the metadata of objects matters. API servers behind an aggregation layer may not know
-/// it, and send whole objects.
+/// The `Accept` header of requests for which only the metadata of objects matters. API servers behind an aggregation layer may
+/// not know it, and send whole objects.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const METADATA_ONLY_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
@@ -90,7 +90,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Whether the error says that a resource version is too old to go on from.
+/// Whether the error reports that a resource version is too old to resume from.
 pub(super) fn is_expired(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 410)
 }

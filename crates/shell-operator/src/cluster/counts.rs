@@ -9,13 +9,13 @@ use crate::config::WatchEvent;
 pub struct Counts {
     /// All of them.
     pub count: u64,
-    /// Objects that came.
+    /// Objects that were added.
     pub added: u64,
-    /// Objects that went.
+    /// Objects that were deleted.
     pub deleted: u64,
     /// Objects that changed.
     pub modified: u64,
-    /// Objects dropped without an event; there are none, the key is for those who read it.
+    /// Objects dropped without an event. Always 0: readers of the counts expect the key.
     pub cleaned: u64,
 }
 

@@ -47,7 +47,7 @@ fn fuzz_lines_of_watches() {
 
 /// Whether an object in the text has a key twice.
 fn repeats_a_key(text: &[u8]) -> bool {
-    // What nobody needs is not read, so it may be no UTF-8.
+    // Members that are not needed are not read, so they may contain invalid UTF-8.
     let read: Result<Distinct, _> = serde_json::from_str(&String::from_utf8_lossy(text));
     read.is_err_and(|error| error.to_string().starts_with(REPEATED))
 }

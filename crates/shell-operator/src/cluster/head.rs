@@ -1,15 +1,14 @@
-//! What is read of events and objects before anything is parsed: the kind of an event, and the name and version of an
-//! object.
+//! Reads the kind of an event, and the name and version of an object, before anything is parsed.
 
 use super::members::{Members, member};
 
-/// What names an object and its version, without a parser.
+/// The name and the version of an object, read without a parser.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head<'a> {
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
     pub(super) version: &'a str,
-    /// All of the text but the version.
+    /// All of the text except the version.
     pub(super) rest: [&'a [u8]; 2],
 }
 

@@ -24,7 +24,7 @@ impl Held {
         self.changes.insert(key, (self.arrived, change));
     }
 
-    /// Drops what came from a watch.
+    /// Drops the changes of a watch.
     pub(super) fn drop_of(&mut self, source: u64) {
         self.changes.retain(|(of, ..), _| *of != source);
     }

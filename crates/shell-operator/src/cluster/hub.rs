@@ -55,8 +55,8 @@ impl Hub {
         self.resources.find(binding.api_version.as_deref(), &binding.kind).await
     }
 
-    /// Lets `monitor` read the objects that its binding selects. Watches that are new do not run before
-    /// [`Hub::start`], so that bindings that come until then can share them.
+    /// Lets `monitor` read the objects that its binding selects. New watches do not run before [`Hub::start`], so that bindings
+    /// that are attached until then can share them.
     pub async fn attach(self: &Arc<Self>, monitor: &Arc<Monitor>, resource: &Resource) -> Result<(), String> {
         match &monitor.binding.namespace {
             NamespaceSelector::Labels(labels) if resource.namespaced => {
@@ -125,7 +125,7 @@ impl Hub {
         let same = watches.entry(selection.clone()).or_default();
         let follows = monitor.follower().is_some();
         let mut shared: Vec<_> = same.iter().filter(|watch| follows || watch.period() == period).collect();
-        // What one watch tells all bindings of a hook, none of them knows earlier than the others.
+        // Prefer a watch that the hook already reads: then no binding of the hook learns of a change earlier than the others.
         shared.sort_by_key(|watch| !watch.is_read_by(&monitor.hook));
         if shared.iter().any(|watch| watch.subscribe(monitor, &view, announce, &*self.sink).is_some()) {
             return;
@@ -145,7 +145,7 @@ impl Hub {
         watch.start(self.client.clone(), self.sink.clone(), self.metrics.clone(), &self.reader);
     }
 
-    /// Ends a monitor: watches that nobody else reads are stopped.
+    /// Ends a monitor: watches without another reader are stopped.
     pub fn detach(&self, monitor: &Arc<Monitor>) {
         monitor.stop();
         self.detach_where(monitor, |_| true, false);

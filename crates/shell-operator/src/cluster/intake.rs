@@ -1,4 +1,4 @@
-//! What a watch reads: into its store, and what changes by it to the bindings.
+//! Puts the objects that a watch reads into its store, and delivers the resulting changes to the bindings.
 
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU64;
@@ -19,11 +19,11 @@ use crate::metrics::OperatorMetrics;
 /// Takes the objects of one watch.
 pub(super) struct Intake {
     watch: Arc<Watch>,
-    /// Those of the watch; there are no new ones once it runs.
+    /// The views of the watch; none is added once it runs.
     views: Vec<View>,
-    /// What the views need of an object.
+    /// The parts of an object that the views need.
     needs: Needs,
-    /// How the texts of objects are told apart, when nothing but what the filters read matters.
+    /// Hash keys that distinguish the texts of objects; only set if nothing matters except the values that the filters read.
     fingerprints: Option<RandomState>,
     sink: Arc<dyn Sink>,
     metrics: OperatorMetrics,
@@ -58,8 +58,8 @@ impl Intake {
         }
     }
 
-    /// Takes an object of a list (no event) or of a watch, and tells the bindings what changed for them.
-    /// Returns the object's version, `None` when it could not be read.
+    /// Takes an object of a list (no event) or of a watch, and delivers to the bindings the changes that they see. Returns the
+    /// object's version, `None` if it could not be read.
     pub(super) fn take(&self, event: Option<WatchEvent>, raw: &[u8]) -> Option<String> {
         let (resource, started) = (&self.watch.selection().resource, Instant::now());
         // Filters run outside the lock.
@@ -125,7 +125,7 @@ impl Intake {
         own.for_each(|one| one.monitor.times(&self.metrics).observe(event, filter));
     }
 
-    /// Hands changes to the bindings; those of one object together.
+    /// Hands changes to the bindings; changes of one object together.
     fn deliver(&self, state: &State, changes: &[ViewChange]) {
         let mut rest = changes;
         while let Some(first) = rest.first() {

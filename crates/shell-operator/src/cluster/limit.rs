@@ -1,4 +1,4 @@
-//! What is put around every request to the API: a limit, a time to the first byte of the answer, and metrics.
+//! Wraps every request to the API: a limit, a time to the first byte of the answer, and metrics.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -74,7 +74,7 @@ where
     type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // The inner service is asked when the request's turn has come.
+        // The inner service is polled when it is the request's turn.
         Poll::Ready(Ok(()))
     }
 

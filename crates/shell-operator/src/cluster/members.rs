@@ -1,6 +1,6 @@
 //! The members of JSON objects, cut out of their text without a parser.
 //!
-//! The text is trusted to be JSON: the API server wrote it. What is cut out is parsed by who uses it.
+//! The text is trusted to be JSON: the API server wrote it. The caller parses the text that is cut out.
 
 /// The members of an object: keys without their quotes, values as text. `None` where the text is not as expected.
 pub(super) struct Members<'a> {
@@ -9,7 +9,7 @@ pub(super) struct Members<'a> {
     at: usize,
 }
 
-/// What comes next in an object.
+/// The next item of an object.
 pub(super) enum Next<'a> {
     /// A member with this key.
     Member(&'a [u8]),

@@ -1,10 +1,10 @@
-//! Bindings on the namespaces that have certain labels: namespaces come and go while the operator runs.
+//! Bindings on the namespaces that have certain labels: namespaces are added and removed while the operator runs.
 //!
-//! The objects of a namespace that begins to match are `Added` events, those of one that ceases to match, or is
-//! deleted, are `Deleted` events: the hook always knows what its snapshot holds. Bindings with the same labels share
-//! the watch of the namespaces, as they share any other.
+//! When a namespace begins to match, its objects are `Added` events. When it ceases to match, or is deleted, they are `Deleted`
+//! events. So the hook always knows the contents of its snapshot. Bindings with the same labels share the watch of the
+//! namespaces, as they share any other.
 //!
-//! A namespace that begins to match has to be listed. What a hook does there before could be undone without an event:
+//! A namespace that begins to match has to be listed. Changes that a hook makes there before could be undone without an event, so
 //! its runs wait for [`Monitor::caught_up`].
 
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use super::monitor::{Delivery, Monitor, Sink};
 use super::{Hub, Resource, Watch};
 use crate::config::{LabelSelector, WatchEvent};
 
-/// What the task that follows namespaces is told.
+/// A message to the task that follows namespaces.
 pub(super) enum Notice {
     /// A namespace begins to match, or ceases to.
     Namespace(WatchEvent, String),
-    /// Somebody waits until all earlier notices are taken.
+    /// A caller waits until all earlier notices are taken.
     Waits(oneshot::Sender<()>),
 }
 
@@ -34,7 +34,8 @@ impl Sink for Router {
                 None => for_hooks.push(delivery),
                 Some(follower) => {
                     let name = delivery.change.identity.name.clone();
-                    // Without a receiver the binding has ended. It is told before the hook: no run misses it.
+                    // Without a receiver, the binding has ended. The follower is notified before the hook, so that no run misses
+                    // the namespace.
                     let _ = follower.send(Notice::Namespace(delivery.change.event, name));
                 }
             }
@@ -92,7 +93,7 @@ fn take(hub: &Hub, monitor: &Arc<Monitor>, resource: &Resource, notice: Notice, 
             }
         }
         Notice::Waits(waiting) => {
-            // Nobody waits any more.
+            // The caller may no longer wait.
             let _ = waiting.send(());
         }
     }
@@ -108,7 +109,7 @@ impl Monitor {
             let _ = taken.await;
         }
         for source in self.sources() {
-            // One that cannot be listed now must not keep the hook from all others.
+            // A namespace that cannot be listed now must not keep the hook from all others.
             source.watch.settled().await;
         }
     }

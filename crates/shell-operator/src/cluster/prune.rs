@@ -1,10 +1,10 @@
-//! Cutting out of an object's text what is needed of it, so that the rest is never parsed.
+//! Cuts the needed parts out of an object's text, so that the rest is never parsed.
 
 use super::members::{Members, Next};
 use super::store::View;
 use crate::jq::{self, Keys};
 
-/// What is always needed: the object's name, and the version to see changes by.
+/// The fields that are always needed: the object's name, and the version to detect changes by.
 const METADATA: [&str; 3] = ["name", "namespace", "resourceVersion"];
 
 /// Which parts of objects are needed.
@@ -17,7 +17,7 @@ pub(super) enum Needs {
 }
 
 impl Needs {
-    /// What `views` need of an object.
+    /// The parts of an object that `views` need.
     pub(super) fn of(views: &[View]) -> Self {
         let mut needs = Self::Members(Vec::new());
         for key in METADATA {
@@ -34,8 +34,8 @@ impl Needs {
         needs
     }
 
-    /// Whether all that `views` see follows from what is needed but the version: not so when one sees every version, or
-    /// when a filter reads the clock.
+    /// Whether the needed parts except the version decide all that `views` see. They do not if a view sees every version, or if a
+    /// filter reads the clock.
     pub(super) fn decide(&self, views: &[View]) -> bool {
         let timeless =
             |view: &View| view.filter.as_ref().is_some_and(|filter| !filter.source().contains("now"));
@@ -71,8 +71,8 @@ impl Needs {
     }
 }
 
-/// Copies those of the object's members that are needed. When nothing is needed behind the object, its text is read as far
-/// as the last of them only: most of an object may come after it.
+/// Copies the needed members of the object. If nothing behind the object is needed, its text is read only up to the last needed
+/// member: most of an object may follow it.
 fn copy_members(object: &[u8], needed: &[(String, Needs)], last: bool, out: &mut Vec<u8>) -> Option<()> {
     out.push(b'{');
     let (mut members, mut seen) = (Members::of(object)?, vec![false; needed.len()]);

@@ -1,9 +1,9 @@
 //! The thread that reads all watches.
 //!
-//! Most changes in a cluster are ones that no filter sees. What they cost is mostly waking up: a connection, its watch
-//! and a worker thread each time, up to three times an event. On one thread a wake-up serves both, and after events that
-//! nothing came of the thread waits a moment before it looks for more, so that one wake-up serves several events. An event
-//! that a binding sees is never held back by itself: the thread waits only after events that were not seen.
+//! No filter sees most changes in a cluster. Their cost is mostly waking up: a connection, its watch and a worker thread each
+//! time, up to three times an event. On one thread a wake-up serves both, and after events without effect the thread waits a
+//! moment before it reads more, so that one wake-up serves several events. An event that a binding sees is never held back by
+//! itself: the thread waits only after events that were not seen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
-/// How long more events are waited for. Each of them saves a wake-up, which costs more than what is done with an event that
-/// nobody sees; an event that somebody sees comes later by this at most, among others that nobody sees.
+/// How long the thread waits for more events. Each of them saves a wake-up, which costs more than the work for an event that no
+/// binding sees. An event that a binding sees, among unseen ones, is delayed by at most this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Where watches run. Cheap to clone.
@@ -69,7 +69,7 @@ impl Reader {
         self.handle.spawn(watch);
     }
 
-    /// What a watch says of its events.
+    /// For watches, to report whether a binding sees their events.
     pub(super) fn pace(&self) -> Pace {
         self.pace.clone()
     }

@@ -30,7 +30,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// That of namespaces.
+    /// The resource of namespaces.
     pub fn namespaces() -> Self {
         Self {
             group: String::new(),

@@ -1,6 +1,6 @@
-//! Cutting the items out of a list while it arrives, so that no list is ever in memory as a whole.
+//! Cuts the items out of a list while it arrives, so that no list is ever in memory as a whole.
 
-/// Finds the elements of the top-level array `items` in JSON text that comes in pieces.
+/// Finds the elements of the top-level array `items` in JSON text that arrives in pieces.
 ///
 /// It trusts the text to be JSON: the items are parsed after it, and the API server wrote it.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl ItemScanner {
         loop {
             match memchr::memchr2(b'"', b'\\', &piece[next.min(piece.len())..]) {
                 None => {
-                    // The string goes on in the next piece, perhaps in the middle of an escape.
+                    // The string continues in the next piece, perhaps in the middle of an escape.
                     self.take_text(&piece[at..]);
                     return piece.len();
                 }

@@ -1,4 +1,4 @@
-//! What is known of the objects of one watch, and what changed.
+//! The known objects of one watch, and their changes.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -11,10 +11,10 @@ use crate::config::{SharedFilter, WatchEvent};
 use crate::context::{Identity, Item};
 use crate::json::{self, Numbers};
 
-/// What a binding wants of each object. Bindings that want the same share a view.
+/// The parts of each object that a binding needs. Bindings with the same needs share a view.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct View {
-    /// What of the object matters; everything without one.
+    /// Selects what matters of the object; without a filter, everything does.
     pub filter: Option<SharedFilter>,
     /// Whether the object itself is kept.
     pub keep_object: bool,
@@ -104,12 +104,12 @@ pub(super) fn digest(
     Ok((Digest { key, stored }, version))
 }
 
-/// What an object is found by: sorted by it, objects are in the order of snapshots.
+/// The key of an object: sorted by it, objects are in the order of snapshots.
 pub(super) fn key_of(namespace: &str, name: &str) -> String {
     [namespace, name].join("\0")
 }
 
-/// Objects of built-in kinds come without kind and version inside a list.
+/// Adds kind and version: objects of built-in kinds lack them inside a list.
 fn with_type(value: Val, resource: &Resource) -> Val {
     let Val::Obj(mut map) = value else { return value };
     if !map.contains_key(&Val::utf8_str("kind")) {
@@ -195,7 +195,7 @@ impl Store {
         changes.collect()
     }
 
-    /// What `view` would see if each object came or went now.
+    /// The changes that `view` would see if each object were added or deleted now.
     pub(super) fn announce(&self, view: usize, event: WatchEvent, kind: &str) -> Vec<ViewChange> {
         let one = |(key, stored)| self.changes(&[view], event, key, stored, kind);
         self.objects.iter().map(|(key, stored)| (&**key, stored)).flat_map(one).collect()
@@ -358,7 +358,7 @@ mod tests {
         assert!(reports[0].contains("ConfigMap /a"));
     }
 
-    /// What a filter complains of is often a value.
+    /// A filter's error message often contains a value.
     #[test]
     fn a_filter_that_fails_tells_nothing_of_a_secret() {
         let secret = Resource { kind: "Secret".into(), ..resource() };

@@ -28,10 +28,10 @@ pub struct Selection {
     pub fields: String,
 }
 
-/// How far a watch has come.
+/// State of a watch's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListState {
-    /// The first list is not there yet.
+    /// The first list has not arrived yet.
     Pending,
     /// The first list failed, for this reason; it is tried again.
     Failed(String),
@@ -77,12 +77,12 @@ impl Watch {
         self.id
     }
 
-    /// What is watched.
+    /// The watched objects.
     pub fn selection(&self) -> &Selection {
         &self.selection
     }
 
-    /// What is watched, in words.
+    /// The watched objects, as text for messages.
     pub(super) fn what(&self) -> String {
         let selection = &self.selection;
         let mut text = format!("{} {}", selection.resource.api_version(), selection.resource.plural);

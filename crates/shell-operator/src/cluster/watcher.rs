@@ -1,5 +1,5 @@
-//! The task behind a watch: it lists the objects and follows their changes, for as long as the watch lives. What it reads
-//! goes to its `Intake`.
+//! The task behind a watch: it lists the objects, follows their changes as long as the watch exists, and passes them to its
+//! `Intake`.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) struct Watcher {
 
 /// Why a watch request ended.
 enum End {
-    /// In order; go on from the last version.
+    /// In order; resume from the last version.
     Closed,
     /// The last version is too old: list again.
     Expired,
@@ -230,7 +230,7 @@ impl Watcher {
                     (piece.len(), None)
                 }
                 Some(newline) => {
-                    // Most lines come whole, and need no copy.
+                    // Most lines arrive whole, and need no copy.
                     let end = if line.is_empty() {
                         self.take_line(&piece[..newline], version)
                     } else {

@@ -124,10 +124,10 @@ impl Kubernetes {
         self.key("jqFilter", filter).key("keepFullObjectsInMemory", false)
     }
 
-    /// What of an object matters, as a function. Objects are not kept then.
+    /// A function that selects what matters of an object. Objects are not kept then.
     ///
-    /// Nothing bounds its time, as it does that of a jq program: while it runs, no watch is read. When it panics, the result
-    /// is null and the error is logged.
+    /// Unlike a jq program, the function has no time limit: while it runs, no watch is read. When it panics, the result is null
+    /// and the error is logged.
     #[must_use]
     pub fn filter(mut self, filter: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         self.filter = Some(Arc::new(Filter::function(filter)));

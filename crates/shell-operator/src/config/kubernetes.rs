@@ -25,7 +25,7 @@ impl WatchEvent {
     /// Every event.
     pub const ALL: [Self; 3] = [Self::Added, Self::Modified, Self::Deleted];
 
-    /// What two changes of an object are to a hook that has seen neither: one that is new stays so until it goes.
+    /// The event of two changes of an object, for a hook that has seen neither: a new object stays new until it is deleted.
     #[must_use]
     pub fn followed_by(self, later: Self) -> Self {
         if self == Self::Added && later == Self::Modified { Self::Added } else { later }
@@ -57,7 +57,7 @@ pub enum NamespaceSelector {
     All,
     /// In these namespaces.
     Names(Vec<String>),
-    /// In the namespaces that have these labels, also ones that come later.
+    /// In the namespaces that have these labels, also in those added later.
     Labels(LabelSelector),
 }
 
@@ -206,8 +206,8 @@ fn read_event_list(fields: &Fields, key: &str) -> Option<Vec<WatchEvent>> {
     Some(names.iter().filter_map(find).collect())
 }
 
-/// `waitForSynchronization: false` counts only for a binding with its own queue: in `main` there is nothing
-/// that could go on meanwhile.
+/// `waitForSynchronization: false` has an effect only for a binding with its own queue: in `main`, nothing could continue
+/// meanwhile.
 fn read_wait(fields: &Fields) -> bool {
     fields.boolean("waitForSynchronization", true) || read_queue(fields) == MAIN_QUEUE
 }
@@ -268,7 +268,7 @@ fn read_namespace(fields: &Fields) -> NamespaceSelector {
     }
 }
 
-/// `jqFilter`, compiled; an empty one is none.
+/// `jqFilter`, compiled; an empty text means no filter.
 pub(super) fn read_filter(fields: &Fields) -> Option<SharedFilter> {
     let source = fields.string("jqFilter").filter(|source| !source.is_empty())?;
     match Filter::compile(source) {

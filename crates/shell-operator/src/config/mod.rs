@@ -1,8 +1,8 @@
-//! What a hook says about itself when it is run with `--config`.
+//! The configuration that a hook prints when it is run with `--config`.
 //!
-//! [`HookConfig::parse`] reads version `v1` and the old form without a version. All problems of a
-//! configuration are found in one pass, each with the path of its key. What the original accepts although it
-//! cannot be meant (a duplicate key, a second document) is accepted here too, with a warning.
+//! [`HookConfig::parse`] reads version `v1` and the old form without a version. All problems of a configuration are found in one
+//! pass, each with the path of its key. Obvious mistakes that the original accepts (a duplicate key, a second document) are
+//! accepted here too, with a warning.
 
 mod admission;
 mod builder;
@@ -65,7 +65,7 @@ pub struct HookConfig {
     pub mutating: Vec<AdmissionBinding>,
     /// Conversions between versions of custom resources.
     pub conversions: Vec<ConversionBinding>,
-    /// What was accepted but is probably a mistake.
+    /// Accepted settings that are probably mistakes.
     pub warnings: Vec<String>,
 }
 

@@ -39,7 +39,7 @@ pub(super) fn read_queue(fields: &Fields) -> String {
     fields.string("queue").filter(|queue| !queue.is_empty()).unwrap_or(MAIN_QUEUE).to_owned()
 }
 
-/// `group`; an empty one is none.
+/// `group`; an empty text means no group.
 pub(super) fn read_group(fields: &Fields) -> Option<String> {
     fields.string("group").filter(|group| !group.is_empty()).map(str::to_owned)
 }

@@ -53,7 +53,7 @@ fn read_event(fields: &Fields) -> Option<KubernetesBinding> {
         namespace: namespaces(fields),
         filter: kubernetes::read_filter(fields),
         allow_failure: fields.boolean("allowFailure", false),
-        // v0 hooks have no Synchronization: what is there at start comes as `add`.
+        // v0 hooks have no Synchronization: objects that exist at start are reported as `add`.
         on_synchronization: false,
         keep_full_objects: false,
         ..KubernetesBinding::of_kind(kind)

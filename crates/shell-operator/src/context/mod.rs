@@ -17,7 +17,7 @@ use crate::config::WatchEvent;
 #[doc(hidden)]
 pub use write::{Snapshots, item_text, write};
 
-/// An object as hooks see it: canonical JSON texts, shared with the store they come from.
+/// An object as hooks see it: canonical JSON texts, shared with the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Item {
     /// The object; `None` when objects are not kept.
@@ -52,7 +52,7 @@ pub struct BindingContext {
 pub enum Event {
     /// The operator starts.
     OnStartup,
-    /// The time has come.
+    /// A scheduled time was reached.
     Schedule,
     /// The hook gets all objects of the binding.
     Synchronization,
@@ -105,8 +105,8 @@ impl BindingContext {
 }
 
 #[doc(hidden)]
-/// Makes one change of all those of one object in one binding, and one of all times of a schedule; everything else stays,
-/// in order.
+/// Merges the changes of one object in one binding into one, and the times of a schedule into one; everything else stays, in
+/// order.
 pub fn one_of_a_kind(contexts: Vec<BindingContext>) -> Vec<BindingContext> {
     let mut known: HashMap<(Arc<str>, Option<Arc<Identity>>), usize> = HashMap::new();
     let mut kept: Vec<Option<BindingContext>> = Vec::with_capacity(contexts.len());

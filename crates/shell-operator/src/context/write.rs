@@ -7,7 +7,7 @@ use super::{BindingContext, Event, Item};
 use crate::config::ConfigVersion;
 use crate::json::write_string;
 
-/// Where the state of a hook's kubernetes bindings comes from.
+/// The source of the objects of a hook's kubernetes bindings.
 pub trait Snapshots {
     /// All objects of the binding, in order; empty when there is no such binding.
     fn items(&self, binding: &str) -> Vec<Item>;

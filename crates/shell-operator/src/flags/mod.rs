@@ -254,7 +254,7 @@ impl Flags {
         LogLayer { logger, libraries: self.debug_kubernetes_api }
     }
 
-    /// Says what is set but changes nothing, so that nobody waits for its effect.
+    /// Warns of settings without effect, so that no user waits for their effect.
     pub fn warn_of_unused(&self) {
         if !self.jq_library_path.is_empty() {
             tracing::warn!(

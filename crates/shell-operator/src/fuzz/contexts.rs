@@ -1,4 +1,4 @@
-//! Whatever objects and bindings are called and hold, a hook gets JSON that says it.
+//! Random contexts: whatever the names and contents of objects and bindings, a hook gets JSON that contains them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::config::{ConfigVersion, WatchEvent};
 use crate::context::{BindingContext, Event, Identity, Item, Snapshots, write};
 use crate::json::{self, Numbers};
 
-/// What is compared; the rest is only looked at for mistakes, because `serde_json` reads no number like 1e999.
+/// The compared part. The rest is only checked for mistakes, because `serde_json` reads no number like 1e999.
 #[derive(Deserialize)]
 struct Read {
     binding: String,

@@ -1,4 +1,4 @@
-//! Random texts for everything that reads what others wrote: `make fuzz`.
+//! Random texts for every reader of foreign input: `make fuzz`.
 //!
 //! A text is one of `tests/fixtures/fuzz/TARGET/`, changed at random places; a property says what must hold for each.
 //! `arbtest` drives it on stable Rust: `ARBTEST_BUDGET_MS` is the time for each target, and what fails is run again by
@@ -61,7 +61,7 @@ const PIECES: &[&str] = &[
 pub(crate) struct Seeds(Vec<Vec<u8>>);
 
 impl Seeds {
-    /// Those of one target, and others.
+    /// The seeds of one target, and `others`.
     pub(crate) fn of(target: &str, others: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/fuzz").join(target);
         let mut files: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();

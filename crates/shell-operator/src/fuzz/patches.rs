@@ -1,4 +1,4 @@
-//! Whatever a hook writes, an operation names its object only.
+//! Random patches: whatever a hook writes, an operation addresses only its object.
 
 use super::{Seeds, are_equal, fuzz};
 use crate::patch;
@@ -12,7 +12,7 @@ fn fuzz_patches() {
     let seeds = Seeds::of("patches", documents);
     fuzz("patches", |u| {
         let text = seeds.changed_text(u)?;
-        // What a text stands for may be refused, but is found out without a panic.
+        // A text may be refused as a value, but must not cause a panic.
         let _ = yaml::value(&text, Dialect::Text);
         for operation in patch::parse(&text).unwrap_or_default() {
             let parts = [&operation.namespace, &operation.name].into_iter().chain(&operation.subresource);

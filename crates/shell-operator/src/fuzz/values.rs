@@ -43,7 +43,7 @@ fn fuzz_inputs_of_filters() {
         let text = seeds.changed(u)?;
         let Ok(value) = json::parse(&text) else { return Ok(()) };
         let Ok(written) = json::to_vec(&value, Numbers::Exact) else { return Ok(()) };
-        // What is no UTF-8 is written as an escape, and read as the character that it stands for.
+        // Invalid UTF-8 is written as an escape, and read as the character that the escape stands for.
         let again = json::to_vec(&json::parse(&written).unwrap(), Numbers::Exact).unwrap();
         // serde_json refuses what is nested too deeply.
         let same = match (serde_json::from_slice(&written), serde_json::from_slice(&again)) {

@@ -69,7 +69,7 @@ pub(super) async fn ask_for_config(
     }
 }
 
-/// What the program prints until it ends. Children that it leaves may hold its output open for longer.
+/// The output of the program until it ends. Children that it leaves may hold its output open for longer.
 async fn output_of(child: &mut Child) -> io::Result<Output> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let (out, err) = (child.stdout.take(), child.stderr.take());

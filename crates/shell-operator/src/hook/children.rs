@@ -1,8 +1,8 @@
 //! The operator's own child processes, and the end of others' children.
 //!
-//! As process 1 of a container, or as a child subreaper, the operator becomes the parent of every process whose parent
-//! ends, and has to take their exit status or they stay as zombies. It must not take the status of those that it
-//! started itself: whoever started them waits for it. The list of these belongs to the process, as children do.
+//! As process 1 of a container, or as a child subreaper, the operator becomes the parent of every process whose parent ends, and
+//! has to take their exit status or they stay as zombies. It must not take the status of processes that it started itself,
+//! because other code waits for them. The list of these processes is global, as a process's children are.
 
 use std::collections::HashSet;
 use std::io;
@@ -36,7 +36,7 @@ impl Entry {
         self.pid
     }
 
-    /// The exit status was taken: from now on the process id may be that of another process.
+    /// The exit status was taken: from now on, another process may have the process id.
     pub(super) fn waited_for(mut self) {
         self.waited_for = true;
     }
@@ -59,7 +59,7 @@ impl Drop for Entry {
 
 /// Starts a program in a process group of its own.
 pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Entry)> {
-    // Kept while the process is made: the reaper must not meet one that is not in the list yet.
+    // Locked while the process is created: the reaper must not meet a process that is not in the list yet.
     let mut own = own();
     let child = command.process_group(0).kill_on_drop(true).spawn()?;
     let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).ok_or(io::ErrorKind::NotFound)?;
@@ -110,8 +110,8 @@ fn reap() {
     }
 }
 
-/// Whether the process is a zombie that the operator is the parent of, and was not started by one of its libraries:
-/// those stay in the operator's process group, what comes from hooks does not.
+/// Whether the process is a zombie that the operator is the parent of, and was not started by one of its libraries: processes of
+/// libraries stay in the operator's process group, processes of hooks do not.
 fn is_orphan(pid: Pid) -> bool {
     let own = getpid();
     match (Stat::of(pid), Stat::of(own)) {

@@ -17,9 +17,9 @@ use crate::patch::{self, Propagation};
 /// Why a hook failed.
 pub type HookError = Box<dyn Error + Send + Sync>;
 
-/// What a hook does when it is run. Async functions from [`Input`] to [`Effects`] are hooks.
+/// The action of a hook. Async functions from [`Input`] to [`Effects`] are hooks.
 pub trait HookBody: Send + Sync + 'static {
-    /// Runs the hook once. A run that fails comes again; nothing of what it wanted is done.
+    /// Runs the hook once. A failed run is repeated, and none of its effects is applied.
     fn run(&self, input: Input) -> BoxFuture<'static, Result<Effects, HookError>>;
 }
 
@@ -35,7 +35,7 @@ where
     }
 }
 
-/// What a run is given.
+/// The input of a run.
 pub struct Input {
     /// Why the hook is run, in order; at least one reason.
     pub contexts: Vec<BindingContext>,
@@ -99,7 +99,7 @@ impl Target {
     }
 }
 
-/// What a run wants done. Nothing of it is done when the run fails.
+/// The effects that a run requests. None of them is applied if the run fails.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Changes of objects, in order.

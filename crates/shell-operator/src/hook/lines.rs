@@ -1,7 +1,7 @@
-//! What a hook prints, line by line into the log.
+//! Logs the output of a hook, line by line.
 //!
-//! A line is a record of its own. Lines from one that begins with `{` on are collected until they are a JSON
-//! object; its `level` and `msg` become the record's, its other keys get the prefix `hook_`.
+//! A line is a record of its own. If a line begins with `{`, it is collected together with the following lines until they form a
+//! JSON object; its `level` and `msg` become the record's, its other keys get the prefix `hook_`.
 
 use serde_json::{Map, Value};
 
@@ -54,7 +54,7 @@ impl LineLog {
         }
     }
 
-    /// The stream has ended: what was taken for the beginning of JSON is plain text.
+    /// The stream has ended: text that was collected as the beginning of JSON is logged as plain text.
     pub fn flush(&mut self) {
         for line in std::mem::take(&mut self.json).lines() {
             self.plain(line.trim());

@@ -46,15 +46,15 @@ pub struct Hook {
     /// Names the hook everywhere; the path below the hooks directory for a program. A hook that is loaded again has it at
     /// another address.
     pub name: Arc<str>,
-    /// What it waits for.
+    /// Its bindings and settings.
     pub config: HookConfig,
     /// Keeps it from running too often.
     pub limiter: Limiter,
-    /// What it does.
+    /// The program or the function that it runs.
     pub body: Body,
 }
 
-/// What a hook does when it is run.
+/// The program or the function of a hook.
 #[doc(hidden)]
 pub enum Body {
     /// It runs a program.

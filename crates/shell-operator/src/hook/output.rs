@@ -1,4 +1,4 @@
-//! What a program writes: its lines into the log, and the end of them for an error's text.
+//! Copies the output of a program: its lines into the log, and the end of its text into an error message.
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ pub(super) const KEPT_STDERR: usize = 8 * 1024;
 /// Longest line that is kept in memory, in bytes; the rest of a longer one is dropped.
 const LONGEST_LINE: usize = 2 << 20;
 
-/// Logs the lines of `pipe` until its end, or until nobody wants more, and returns the end of its text.
+/// Logs the lines of `pipe` until its end or until `no_more` is cancelled, and returns the end of its text.
 pub(super) async fn copy_lines(
     pipe: impl AsyncRead + Unpin,
     mut log: LineLog,
@@ -59,7 +59,7 @@ async fn read_line(reader: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u
     }
 }
 
-/// What a copier returned.
+/// The text that a copier returned.
 pub(super) async fn finish(copier: Option<tokio::task::JoinHandle<String>>) -> String {
     match copier {
         Some(copier) => copier.await.unwrap_or_default(),

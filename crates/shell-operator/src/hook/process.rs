@@ -36,7 +36,7 @@ pub struct Program<'a> {
     pub arguments: &'a [&'a str],
     /// Where it runs.
     pub directory: &'a Path,
-    /// What is added to the operator's own environment.
+    /// Variables that are added to the operator's own environment.
     pub environment: Vec<(&'static str, PathBuf)>,
     /// Time after which it is ended.
     pub timeout: Option<Duration>,
@@ -49,7 +49,7 @@ pub struct Ended {
     pub status: ExitStatus,
     /// The end of what it wrote to stderr.
     pub stderr: String,
-    /// What it cost.
+    /// The resources that it used.
     pub usage: RunUsage,
 }
 
@@ -145,7 +145,8 @@ impl Program<'_> {
         entry.signal(Signal::TERM);
         // Without an end in time SIGKILL follows; nothing is known then of what it cost.
         let _ = tokio::time::timeout(GRACE, usage::until_end(entry.pid(), &mut usage)).await;
-        // Also what it left behind must not run beside the next attempt. Its number is its own until it is waited for.
+        // Processes that it left behind must not run concurrently with the next attempt, either. The process id stays reserved
+        // until the process is waited for.
         entry.signal(Signal::KILL);
         let _ = child.wait().await;
         (Err(reason), usage)

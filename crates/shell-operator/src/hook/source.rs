@@ -1,8 +1,8 @@
 //! A hook's file as it was when the hook was loaded.
 //!
-//! [`Stamp`] tells at the cost of a system call that a file may be another one. [`Source`] knows the contents that were
-//! loaded and keeps a copy, so that a hook goes on as it was until the files that are there now are taken over, or
-//! for as long as they cannot be because one of them is wrong.
+//! [`Stamp`] detects with one system call that a file may have been replaced. [`Source`] knows the contents that were loaded and
+//! keeps a copy. So a hook stays as it was until the current files are taken over, or for as long as they cannot be because one
+//! of them is wrong.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -59,7 +59,7 @@ pub fn stamps(dir: &Path) -> io::Result<Stamps> {
 pub struct Source {
     path: PathBuf,
     digest: [u8; 32],
-    /// That of the file when it was last seen to have these contents.
+    /// The stamp of the file when it was last seen to have these contents.
     stamp: Mutex<Stamp>,
     copy: Option<Copy>,
 }
@@ -102,7 +102,7 @@ impl Source {
         same
     }
 
-    /// Whether the file is, as far as its stamp says, the one that was loaded.
+    /// Whether the file is still the loaded one, according to its stamp.
     pub(super) fn is_current(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|meta| Stamp::of(&meta) == self.stamp())
     }

@@ -1,8 +1,8 @@
-//! Why a program cannot be started, for the author of a hook.
+//! Explains to the author of a hook why its program cannot be started.
 
 use std::path::Path;
 
-/// What the system's error means for a hook's author.
+/// Explains the system's error to the author of a hook.
 pub(super) fn explain(path: &Path, error: &std::io::Error) -> String {
     let begin = std::fs::read(path).map(|bytes| bytes[..bytes.len().min(200)].to_vec()).unwrap_or_default();
     let text = String::from_utf8_lossy(&begin);

@@ -1,4 +1,4 @@
-//! What a program costs while it runs.
+//! The resources that a program uses.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,10 +13,10 @@ use crate::metrics::RunUsage;
 /// Clock ticks a second in `/proc/PID/stat`: fixed in Linux' interface to programs.
 const TICKS: u32 = 100;
 
-/// Waits until the program has ended, without taking its exit status, and notes what it cost.
+/// Waits until the program has ended, without taking its exit status, and notes its usage.
 ///
-/// CPU time is exact and has that of children it waited for. Memory is looked at once it has begun, and then ever less
-/// often: of a program that has ended the kernel tells nothing about it, so of one that is over at once it is not known.
+/// CPU time is exact and includes the children that it waited for. Memory is read right after the start, and then at growing
+/// intervals: the kernel does not report it for a program that has ended. So it is unknown if the program ends at once.
 pub(super) async fn until_end(pid: Pid, usage: &mut RunUsage) -> io::Result<()> {
     let process = watch(pid)?;
     let mut pause = Duration::from_millis(1);
@@ -49,7 +49,7 @@ fn peak_memory(pid: Pid) -> Option<u64> {
 /// User and system time of the program and the children it waited for.
 fn cpu_times(pid: Pid) -> Option<(Duration, Duration)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything; the numbers come after it, from field 3 on.
+    // The name in parentheses may contain anything; the numbers follow it, from field 3 on.
     let numbers: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |field: usize| numbers.get(field - 3)?.parse::<u32>().ok();
     let time =

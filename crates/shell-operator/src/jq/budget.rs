@@ -1,8 +1,8 @@
-//! What a filter may take for one object: time, steps and stack.
+//! The limits of a filter for one object: time, steps and stack.
 //!
-//! Filters run on the thread that reads all watches, and a filter without an end would keep it for ever. Whatever may
-//! go on for ever in jq is a recursion, or takes values from a stream: so every call of a definition, and every value
-//! of `range`, `..` and `.[]`, counts as a step (`_step`). The state belongs to the thread that a filter runs on.
+//! Filters run on the thread that reads all watches, and a filter without an end would keep it for ever. An endless program in jq
+//! is a recursion, or takes values from a stream: so every call of a definition, and every value of `range`, `..` and `.[]`,
+//! counts as a step (`_step`). The state belongs to the thread that a filter runs on.
 
 use std::cell::Cell;
 use std::hint::black_box;

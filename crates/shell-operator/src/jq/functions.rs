@@ -1,4 +1,4 @@
-//! Functions that jq has and jaq has not, or has otherwise.
+//! Functions of jq that jaq lacks or defines differently.
 
 use jaq_core::native::{Filter, Fun, bome, run, v};
 use jaq_core::{Error, RunPtr};
@@ -70,7 +70,7 @@ def combinations($n): [limit($n; repeat(.))] | combinations;
 def truncate_stream(stream): . as $n | stream | select(.[0] | length > $n) | [(.[0] | .[$n:]), .[1:][]];
 "#;
 
-/// Those of jaq, some of them replaced, and our own.
+/// The functions of jaq, some of them replaced, and our own.
 pub(super) fn native() -> impl Iterator<Item = Fun<Data>> {
     let own: [Filter<RunPtr<Data>>; 8] = [
         ("_step", v(0), |_| bome(budget::step().map(|()| Val::Null).map_err(Error::str))),

@@ -55,7 +55,7 @@ pub enum JqError {
 }
 
 impl JqError {
-    /// What may be told of it when the input was an object of this kind: errors name values.
+    /// The message that may be shown if the input was an object of this kind: errors contain values.
     pub fn about(&self, kind: &str) -> String {
         match self {
             Self::Run(_) if kind == "Secret" => {
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(run(1000), Ok(b"1000".to_vec()));
     }
 
-    /// Its author can end it; nobody else can, so it is run to its end.
+    /// Only its author can end a function, so it runs to its end.
     #[test]
     fn what_bounds_programs_does_not_bound_functions() {
         assert!(apply("last(repeat(.))", "null").is_err());

@@ -1,4 +1,4 @@
-//! What of its input a filter looks at, as far as its text tells.
+//! Finds the parts of its input that a filter reads, as far as its text shows them.
 //!
 //! Most filters of hooks pick a few fields. Knowing which saves reading the rest of every object that changes.
 
@@ -37,7 +37,7 @@ fn collect(term: &Term<&str>, found: &mut Vec<Keys>) -> bool {
             }),
         }),
         Term::BinOp(left, operator, right) => match operator {
-            // What comes behind a pipe sees what came before it, and that is known as a whole.
+            // The right side of a pipe sees only values of the left side, which are known as a whole.
             BinaryOp::Pipe(None) if matches!(**left, Term::Id) => all(&[right]),
             BinaryOp::Pipe(None) => all(&[left]),
             BinaryOp::Assign | BinaryOp::Update | BinaryOp::UpdateMath(_) | BinaryOp::UpdateAlt => false,

@@ -9,7 +9,7 @@ use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
 use jaq_core::ops::{Cmp, Math};
 use jaq_core::path::{Opt, Part, Path};
 
-/// Definitions that assignments become calls of, and those of jaq that are built on its own updates.
+/// Definitions that replace assignments, and the definitions of jaq that are built on its own updates.
 pub(super) const DEFINITIONS: &str = r"
 def _setpath($path; $value): _set_path([$path, $value]);
 def _assign(paths; $value): reduce path(paths) as $path (.; _setpath($path; $value));
@@ -87,7 +87,7 @@ impl<'s> Rewriter<'s> {
         }
     }
 
-    /// `$__loc__`, found at `place`: what comes before it tells the line.
+    /// `$__loc__`, found at `place`: the line follows from the text before it.
     fn location(&self, place: &'s str) -> Term<&'s str> {
         let offset = (place.as_ptr() as usize).saturating_sub(self.source.as_ptr() as usize);
         let before = self.source.get(..offset).unwrap_or_default();

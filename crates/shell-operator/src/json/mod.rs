@@ -1,8 +1,7 @@
 //! JSON exactly as hooks know it: keys sorted, no spaces, HTML characters escaped, numbers in Go's form.
 //!
-//! Hooks compare and hash what they are given, so the text has to be the same byte for byte as the one that
-//! flant/shell-operator writes. [`write_value`] is the only writer of values that reach a hook, and `parse` the only
-//! reader of what filters get.
+//! Hooks compare and hash their input, so the text has to be byte for byte the text that flant/shell-operator writes.
+//! [`write_value`] is the only writer of values that reach a hook, and `parse` the only reader of what filters get.
 
 mod number;
 mod parse;

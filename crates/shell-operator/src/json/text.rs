@@ -2,10 +2,10 @@
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// What is escaped beside quotes, backslashes and control characters.
+/// The characters that are escaped in addition to quotes, backslashes and control characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escapes {
-    /// What must not stand in HTML or old JavaScript; backspace and form feed by their numbers.
+    /// Characters that must not occur in HTML or old JavaScript; backspace and form feed by their numbers.
     Html,
     /// Only the delete character.
     Jq,

@@ -11,8 +11,8 @@ use tracing_subscriber::layer::Context;
 
 use super::{Fields, Level, Logger, Record};
 
-/// Writes the operator's own events to a [`Logger`]; those of libraries only when asked for: what fails in them comes
-/// back as an error, and the operator tells it in its own words.
+/// Writes the operator's own events to a [`Logger`], and events of libraries only on request: failures in libraries are returned
+/// as errors, which the operator logs in its own words.
 pub struct LogLayer {
     /// Where records go.
     pub logger: Logger,
@@ -33,7 +33,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        // What is not taken here may be for another layer, of the program that the operator is part of.
+        // Events that are not taken here may be for another layer of the program that contains the operator.
         !self.takes(metadata.target()) || self.logger.enabled(level_of(*metadata.level()))
     }
 

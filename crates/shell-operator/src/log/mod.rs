@@ -1,7 +1,7 @@
 //! The operator's log: JSON lines or text, with a level that can be changed while it runs.
 //!
-//! Messages of the operator come through `tracing`; what hooks print is added by [`Logger::write`], because its
-//! keys are known only at run time. [`Logger`] owns the output.
+//! The operator logs through `tracing`. The output of hooks is added with [`Logger::write`], because its keys are known only at
+//! run time. [`Logger`] owns the output.
 
 mod layer;
 mod level;
@@ -55,7 +55,7 @@ impl Logger {
         }
         let line = record.line(self.0.format, self.0.with_time.then(jiff::Timestamp::now));
         let mut out = self.0.out.lock().unwrap_or_else(PoisonError::into_inner);
-        // There is nowhere to tell that the log cannot be written.
+        // A failure to write the log cannot be reported anywhere.
         let _ = out.write_all(line.as_bytes());
     }
 }

@@ -20,7 +20,7 @@ pub enum Format {
     Text,
 }
 
-/// One thing to tell.
+/// An entry of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// How important it is.

@@ -19,12 +19,12 @@ pub struct ClientMetrics {
 }
 
 impl OperatorMetrics {
-    /// Those of the client that watches and answers.
+    /// Metrics of the client that watches and answers.
     pub fn of_client(&self, address: &str) -> ClientMetrics {
         ClientMetrics { metrics: self.clone(), component: "main", address: address.into() }
     }
 
-    /// Those of the client that changes objects. The original gives them a prefix that cannot be changed.
+    /// Metrics of the client that changes objects. The original gives them a prefix that cannot be changed.
     pub fn of_object_patcher(&self, address: &str) -> ClientMetrics {
         let metrics = Self { registry: self.registry.clone(), prefix: "object_patcher_".into() };
         ClientMetrics { metrics, component: "object_patcher", address: address.into() }
@@ -39,7 +39,7 @@ impl ClientMetrics {
         self.metrics.observe(name, self.place(verb, path), time, &REQUEST_SECONDS, help);
     }
 
-    /// The first bytes of an answer came after `time`; without a `code` there is none.
+    /// The first bytes of an answer arrived after `time`; without a `code` there is no answer.
     pub fn answered(&self, verb: &str, path: &str, code: Option<u16>, time: Duration) {
         let mut labels = self.place(verb, path);
         labels.insert("component".to_owned(), self.component.to_owned());

@@ -1,4 +1,4 @@
-//! What a hook writes into `$METRICS_PATH`.
+//! Operations that a hook writes into `$METRICS_PATH`.
 
 use serde::Deserialize;
 

@@ -121,7 +121,7 @@ impl OperatorMetrics {
             &RUN_SECONDS,
             "System CPU time of a hook's run.",
         );
-        // Not known of a run that ended before it was looked at: then that of an earlier run stays.
+        // Unknown for a run that ended before its memory was read: then the value of an earlier run stays.
         if run.max_rss_bytes > 0 {
             #[expect(clippy::cast_precision_loss, reason = "a rounded size is enough")]
             let bytes = run.max_rss_bytes as f64;
@@ -261,7 +261,7 @@ impl EventTimes {
     }
 }
 
-/// What a run cost.
+/// The resources that a run used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunUsage {
     /// Time on the clock.
@@ -277,10 +277,10 @@ pub struct RunUsage {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunResult {
-    /// Well.
+    /// It succeeded.
     Success,
-    /// Badly; it comes again.
+    /// It failed, and is repeated.
     Failed,
-    /// Badly, which was allowed.
+    /// It failed, which was allowed.
     AllowedToFail,
 }

@@ -138,7 +138,7 @@ impl Registry {
         self.histogram(name, labels, group, buckets).map(|histogram| histogram.observe(value))
     }
 
-    /// The histogram with this name and these labels, which is made when there is none.
+    /// The histogram with this name and these labels, which is created if it does not exist.
     pub fn histogram(
         &self,
         name: &str,

@@ -69,18 +69,18 @@ pub(super) struct HookState {
     first_tasks: AtomicUsize,
     /// Permits of runs for questions of the API server.
     answers: Semaphore,
-    /// Whether the watches of the bindings have been asked for; then those of bindings that follow namespaces.
+    /// Whether the watches of the bindings have been requested; the second cell is for bindings that follow namespaces.
     pub(super) prepared: [OnceCell<()>; 2],
     /// Tasks that are being done.
     tasks: TaskTracker,
-    /// Those of earlier loads of the hook: two do not run side by side.
+    /// The tasks of earlier loads of the hook: two loads do not run at the same time.
     before: Vec<TaskTracker>,
     /// Cancelled when the hook is removed or loaded again.
     pub(super) retired: CancellationToken,
 }
 
 impl HookState {
-    /// A hook that comes, perhaps in place of an earlier one.
+    /// The state of a hook that becomes active, perhaps in place of an earlier load.
     pub(super) fn new(hook: Arc<Hook>, earlier: Option<&HookState>) -> Arc<Self> {
         let version = hook.config.version;
         let bindings = hook.config.kubernetes.iter().enumerate();
@@ -130,7 +130,7 @@ impl HookState {
         permit
     }
 
-    /// Waits until the hook's bindings know the objects of all namespaces that came; false when the hook is retired.
+    /// Waits until the hook's bindings know the objects of all added namespaces; false when the hook is retired.
     pub(super) async fn caught_up(&self) -> bool {
         let all = async {
             for monitor in &self.monitors {
@@ -168,7 +168,7 @@ impl HookState {
         self.retired.is_cancelled()
     }
 
-    /// Ends what belongs to this load of the hook; tasks that are being done go on.
+    /// Ends what belongs to this load of the hook; running tasks continue.
     pub(super) fn retire(&self) {
         self.retired.cancel();
         self.tasks.close();

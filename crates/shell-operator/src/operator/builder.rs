@@ -57,7 +57,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a hook that is a Rust function. Its name must be another one than those of all other hooks.
+    /// Adds a hook that is a Rust function. Its name must differ from the names of all other hooks.
     #[must_use]
     pub fn hook(mut self, name: impl Into<Arc<str>>, config: HookConfig, body: impl HookBody) -> Self {
         let limiter = Limiter::new(config.settings.execution_min_interval, config.settings.execution_burst);
@@ -73,8 +73,8 @@ impl Builder {
         self
     }
 
-    /// Where the output of hooks that are programs goes; by default to stderr. What the operator itself says are events
-    /// of `tracing`, for whatever subscriber there is.
+    /// Destination of the output of hooks that are programs; by default stderr. Messages of the operator itself are events of
+    /// `tracing`, for any subscriber.
     #[must_use]
     pub fn logger(mut self, logger: Logger) -> Self {
         self.logger = Some(logger);
@@ -99,7 +99,7 @@ impl Builder {
     }
 }
 
-/// A running operator. It goes on when this is dropped.
+/// A running operator. It continues when this is dropped.
 pub struct Handle {
     pub(super) core: Arc<Core>,
     pub(super) run: JoinHandle<Result<(), StartError>>,
@@ -116,7 +116,7 @@ impl Handle {
         self.core.queues.all().iter().map(|queue| dump(queue)).collect()
     }
 
-    /// Begins to end the operator: running hooks may come to their end, nothing new begins.
+    /// Begins to end the operator: running hooks may finish, nothing new begins.
     pub fn stop(&self) {
         self.core.stop.cancel();
     }

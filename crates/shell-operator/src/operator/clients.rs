@@ -19,7 +19,7 @@ pub(super) struct Clients {
     pub(super) watch: Client,
     /// Changes objects; the patcher itself limits how many it asks for.
     pub(super) patch: Client,
-    /// The Lease and the webhooks: few requests, which must not wait behind those of watches.
+    /// The Lease and the webhooks: few requests, which must not wait behind requests of watches.
     pub(super) control: Client,
     /// Address of the API server.
     address: String,

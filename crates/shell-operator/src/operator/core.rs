@@ -89,8 +89,8 @@ impl Handler for Arc<Core> {
 }
 
 impl Core {
-    /// Whether everything of the start has been done, the runs with the state at start included. It stays so when hooks
-    /// change later, because those that did not go on answering.
+    /// Whether everything of the start has been done, the runs with the state at start included. It stays so when hooks change
+    /// later, because unchanged hooks continue to answer.
     ///
     /// A replica that waits for its turn is ready, unless the API server would ask it.
     pub(super) fn is_ready(&self) -> bool {

@@ -35,7 +35,7 @@ use crate::queue::{QueueDump, dump};
 /// Time for the answers to questions that are open when the operator ends.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The socket, whose file is removed with this value, and the port beside it.
+/// The socket, whose file is removed with this value, and the additional port.
 pub(super) struct Socket {
     listener: UnixListener,
     port: Option<TcpListener>,
@@ -195,8 +195,8 @@ fn internal(error: impl std::fmt::Display) -> (StatusCode, String) {
     (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
 }
 
-/// What the bindings of a hook know, as JSON in pieces. The objects are text already, and are never put together: an operator
-/// with little memory left must not end because somebody looks at it.
+/// The snapshots of a hook's bindings, as JSON in pieces. The objects are text already, and are never joined: an operator with
+/// little memory left must not end because a user inspects it.
 fn snapshots(state: &HookState) -> impl Iterator<Item = Vec<u8>> + Send + use<> {
     let by_name = |monitor: &Arc<Monitor>| (monitor.binding.name.clone(), monitor.clone());
     let monitors: BTreeMap<String, Arc<Monitor>> = state.monitors.iter().map(by_name).collect();

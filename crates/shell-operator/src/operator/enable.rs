@@ -1,4 +1,4 @@
-//! Setting up what kubernetes bindings watch.
+//! Sets up the watches of kubernetes bindings.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,9 +17,8 @@ const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from
 impl Core {
     /// Sets up the bindings of one hook and asks for the runs that hand over their state.
     ///
-    /// A binding that cannot be set up, because its kind does not exist yet or may not be read, is tried again
-    /// beside everything else. Bindings that hand over its objects too wait with it: no hook is run with a snapshot
-    /// that is not there.
+    /// A binding that cannot be set up, because its kind does not exist yet or may not be read, is retried in the background.
+    /// Bindings that also hand over its objects wait with it: no hook is run with a snapshot that is not available.
     pub(super) async fn enable_kubernetes(self: &Arc<Self>, state: &Arc<HookState>) -> Outcome {
         let started = Instant::now();
         self.prepared.get_or_init(|| self.prepare_all()).await;
@@ -54,10 +53,10 @@ impl Core {
         self.hub.start();
     }
 
-    /// Asks for the watches of the hooks' bindings, once. They run from the next `hub.start()` on.
+    /// Requests the watches of the hooks' bindings, once. They run from the next `hub.start()` on.
     ///
-    /// Bindings on the namespaces with certain labels come last: for them a watch begins at once, and bindings that
-    /// come later could not share it.
+    /// Bindings on the namespaces with certain labels are the last: their watch begins at once, and later bindings could not
+    /// share it.
     pub(super) async fn prepare(self: &Arc<Self>, states: &[Arc<HookState>]) {
         for by_labels in [false, true] {
             join_all(states.iter().map(|state| self.prepare_part(state, by_labels))).await;
@@ -158,7 +157,7 @@ impl Core {
         self.spawn_while_active(&later, work);
     }
 
-    /// Does `work` beside everything else; it ends with the operator, and with this load of the hook.
+    /// Does `work` in the background; it ends with the operator, and with this load of the hook.
     fn spawn_while_active(&self, state: &HookState, work: impl Future<Output = ()> + Send + 'static) {
         let (stop, retired) = (self.stop.clone(), state.retired.clone());
         tokio::spawn(async move {

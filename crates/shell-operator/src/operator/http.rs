@@ -11,7 +11,7 @@ use axum::routing::get;
 use super::core::Core;
 use crate::metrics::OperatorMetrics;
 
-/// What the port shows: only the process's own state until there is an operator.
+/// The state that the port shows: only the process's own state until there is an operator.
 pub(super) struct Shown {
     pub(super) metrics: OperatorMetrics,
     pub(super) operator: OnceLock<Arc<Core>>,
@@ -19,7 +19,7 @@ pub(super) struct Shown {
 
 const ROUTES: [&str; 5] = ["/discovery", "/healthz", "/metrics", "/metrics/hooks", "/readyz"];
 
-/// What the operator answers on its port.
+/// The routes of the operator's port.
 pub(super) fn router(shown: Arc<Shown>) -> Router {
     Router::new()
         .route(

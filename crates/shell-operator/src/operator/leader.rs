@@ -1,8 +1,8 @@
-//! One of several replicas acts: the one that holds a Lease.
+//! Leader election: of several replicas, only the holder of a Lease acts.
 //!
-//! The holder renews every 2 s, also while running hooks come to their end. 10 s after it sent the last good renewal it ends,
-//! and 3 s later its hooks are killed. Others take over when the Lease has not changed for 15 s by their own clock, so that
-//! nothing runs twice, whatever the clocks of the machines say.
+//! The holder renews every 2 s, also while running hooks finish. 10 s after it sent the last good renewal it ends, and 3 s later
+//! its hooks are killed. Others take over when the Lease has not changed for 15 s by their own clock, so that nothing runs twice,
+//! even if the clocks of the machines differ.
 
 use std::time::{Duration, Instant};
 
@@ -94,7 +94,7 @@ impl Election {
 
     /// Lets the next replica act at once. To be called when nothing of this one runs any more.
     pub(super) async fn release(&self) {
-        // Twice: a renewal that was on its way may come between.
+        // Twice: a renewal in flight may change the Lease in between.
         for _ in 0..2 {
             let Ok(Some(mut lease)) = self.api.get(&self.path()).await else { return };
             if lease["spec"]["holderIdentity"] != self.identity.as_str() {

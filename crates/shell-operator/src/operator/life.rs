@@ -1,4 +1,4 @@
-//! What a running operator does from its start to its end.
+//! The life of a running operator, from its start to its end.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -60,8 +60,8 @@ impl Core {
         self.wait_for_the_end().await
     }
 
-    /// Lets running hooks come to their end; when the time for that is nearly over, they are told to end, and killed when
-    /// it is over.
+    /// Waits until running hooks have ended. When the time for that is nearly over, they are asked to end, and killed when it is
+    /// over.
     async fn wait_for_the_end(&self) -> Result<(), StartError> {
         let time = self.settings.shutdown_timeout;
         let grace = time.min(hook::GRACE);
@@ -86,7 +86,7 @@ impl Core {
         Err(StartError::LeaseLost)
     }
 
-    /// Starts what goes on whether this replica acts or not: metrics, the debug endpoint, and looking for new hooks.
+    /// Starts the tasks that run whether this replica acts or not: metrics, the debug endpoint, and the search for new hooks.
     fn start_endpoints(self: &Arc<Self>, socket: Option<Socket>, loader: Option<Loader>) {
         let operator = self.clone();
         self.tasks.spawn(async move { operator.tick().await });
@@ -128,7 +128,7 @@ impl Core {
         }
     }
 
-    /// Signs of life for whoever watches the metrics, and of what does not go on.
+    /// Updates the metric that shows that the operator is alive, and reports tasks that block their queues.
     async fn tick(&self) {
         let mut long_tasks = LongTasks::default();
         loop {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::log::{Level, Logger};
 
-/// How long `debug` lasts when no time is given: nobody remembers to switch it off.
+/// How long `debug` lasts when no time is given, because users forget to switch it off.
 const DEBUG_TIME: Duration = Duration::from_mins(30);
 
 /// The parameter `log.level`. Cheap to clone; all clones are the same parameter.

@@ -1,12 +1,11 @@
-//! Taking over hooks that change while the operator runs.
+//! Takes over hooks that change while the operator runs.
 //!
-//! The files are looked at every second, by their stamps. That costs two system calls a hook, and sees everything
-//! that a notification of the kernel would miss or tell in pieces: files behind links (`ConfigMap` volumes swap one link
-//! for all files), directories that are mounted anew, file systems without notifications.
+//! The stamps of the files are checked every second. That costs two system calls a hook, and detects everything that a
+//! notification of the kernel would miss or report in pieces: files behind links (`ConfigMap` volumes swap one link for all
+//! files), directories that are mounted again, file systems without notifications.
 //!
-//! A new set of hooks is taken over as a whole or not at all. Hooks that have not changed go on untouched. Those that
-//! have are treated as at a start of the operator, but share the watches of what they replace, so that nothing is
-//! listed again.
+//! A new set of hooks is taken over as a whole or not at all. Unchanged hooks continue untouched. Changed hooks are treated as at
+//! a start of the operator, but share the watches of the hooks that they replace, so that nothing is listed again.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -20,16 +19,16 @@ use super::core::Core;
 use crate::config::MAIN_QUEUE;
 use crate::hook::{Hook, LoadError, Loader, Stamps, stamps};
 
-/// Time between looks. What has changed is taken over when it is the same at two of them: files may be half written.
+/// Time between checks. A change is taken over when two checks see the same: files may be half written.
 const LOOK: Duration = Duration::from_secs(1);
-/// A look that costs much makes the time between looks longer, to this many times its CPU time: 0.05 % of a core.
+/// A check that costs much makes the time between checks longer, to this many times its CPU time: 0.05 % of a core.
 const REST: u32 = 2000;
 /// How often hooks that were wrong are tried again though they have not changed: the reason may lie elsewhere.
 const AGAIN: Duration = Duration::from_mins(1);
 /// How long the new hooks' watches are waited for before the set is replaced.
 const SHARE: Duration = Duration::from_secs(5);
 
-/// What a look saw: the stamps, or why there are none.
+/// The result of a check: the stamps, or why they could not be read.
 type Seen = Result<Stamps, String>;
 
 /// Takes over hooks that are programs.
@@ -72,7 +71,7 @@ impl Reloader {
         }
     }
 
-    /// Loads the hooks anew; false when some are wrong and the old ones stay.
+    /// Loads the hooks again; false when some are wrong and the old ones stay.
     async fn reload(&self) -> bool {
         let known: Vec<Arc<Hook>> = self.core.hooks.get().values().map(|state| state.hook.clone()).collect();
         let result = self.loader.load(&known).await;
@@ -132,7 +131,7 @@ impl Reloader {
             operator.prepare(&states).await;
             operator.hub.start();
         };
-        // It goes on when the time is over: half of it would be worse than nothing.
+        // The work continues when the time is over: half of it would be worse than nothing.
         let _ = tokio::time::timeout(SHARE, tokio::spawn(work)).await;
     }
 
@@ -174,9 +173,9 @@ impl Reloader {
     }
 }
 
-/// Looks, and says what CPU time that took.
+/// Checks the files, and returns the CPU time that this took.
 fn look(dir: &Path) -> (Seen, Duration) {
-    // Never negative; without it the time between looks stays the shortest.
+    // Never negative; without it the time between checks stays the shortest.
     let clock = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
     let begin = clock();
     let seen = stamps(dir).map_err(|error| error.to_string());

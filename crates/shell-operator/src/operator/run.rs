@@ -81,7 +81,7 @@ impl Core {
     /// Runs a hook for a question of the API server, outside the queues; returns the file with its answer. The API server
     /// waits for `patience`.
     ///
-    /// When the API server gives up, the run goes on to its end, so that it is logged and counted as any other.
+    /// When the API server gives up, the run continues to its end, so that it is logged and counted as any other.
     pub(super) async fn answer(
         self: &Arc<Self>,
         state: Arc<HookState>,

@@ -180,7 +180,7 @@ impl Runner {
     }
 }
 
-/// Does work that blocks, or takes its time, beside the runtime's workers.
+/// Does work that blocks, or takes long, outside the runtime's workers.
 async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failed> {
     tokio::task::spawn_blocking(work).await.map_err(|panic| Failed::Because(panic.to_string()))
 }

@@ -1,4 +1,4 @@
-//! What the operator is told at start. The defaults are those of the command line, but nothing is listened on.
+//! Settings of the operator at start. The defaults are the same as on the command line, except that no port is opened.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,11 +37,11 @@ pub struct Settings {
     pub lease: Option<LeaseName>,
     /// Webhooks.
     pub webhooks: WebhookSettings,
-    /// How long running hooks may go on when the operator ends. They get SIGTERM 10 s before that is over.
+    /// How long running hooks may continue when the operator ends. They get SIGTERM 10 s before that time is over.
     pub shutdown_timeout: Duration,
     /// Unix socket of the debug endpoint; `None` for none.
     pub debug_socket: Option<PathBuf>,
-    /// Where the debug endpoint listens besides, for everybody who reaches it.
+    /// Additional address of the debug endpoint, open to every client that reaches it.
     pub debug_http: Option<SocketAddr>,
     /// Whether the files of runs are kept.
     pub keep_tmp_files: bool,

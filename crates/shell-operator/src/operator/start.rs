@@ -56,7 +56,7 @@ pub enum StartError {
     /// The port or the directory for temporary files cannot be used.
     #[error("{what}: {why}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         what: String,
         /// Why it failed.
         why: io::Error,

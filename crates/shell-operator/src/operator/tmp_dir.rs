@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(data.mode() & 0o7777, 0o700);
         symlink(&dir, &link).unwrap();
         drop(prepare(&link, false).unwrap());
-        // Of root's directories everybody may use those that root has opened.
+        // Every user may use root's directories to which root grants access.
         let user = data.uid();
         let (theirs, of_link) = (refuse_of_another(&dir, user + 1), refuse_of_another(&link, user + 1));
         assert_eq!((theirs.is_ok(), of_link.is_ok()), (user == 0, user == 0));

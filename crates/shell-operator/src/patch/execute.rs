@@ -13,7 +13,7 @@ use crate::jq::Filter;
 use crate::json::{self, Numbers};
 use crate::limiter::Limiter;
 
-/// Attempts when somebody else changes the object at the same time.
+/// Attempts when another client changes the object at the same time.
 const ATTEMPTS: u32 = 5;
 /// How long a foreground deletion is waited for.
 const DELETION: Duration = Duration::from_secs(20);
@@ -37,7 +37,7 @@ pub struct PatchError {
     pub why: String,
 }
 
-/// What a request may fail with, before it is known whether that matters.
+/// The failure of a request, before it is known whether it matters.
 enum Failure {
     Client(kube::Error),
     Other(String),
@@ -75,7 +75,7 @@ impl Patcher {
         Self { resources: Resources::new(client.clone()), client, limiter: Limiter::new(interval, burst) }
     }
 
-    /// Does the operations in order. One that fails does not keep the others back; all errors are returned.
+    /// Does the operations in order. A failed operation does not keep the others back; all errors are returned.
     pub async fn execute(&self, operations: &[Operation]) -> Vec<PatchError> {
         let mut errors = Vec::new();
         for operation in operations {
@@ -138,7 +138,7 @@ impl Patcher {
         self.update(target, |current| run_filter(filter, current, &target.kind).map_err(Failure::Other)).await
     }
 
-    /// Reads the object, changes it and writes it back; again when somebody else was faster.
+    /// Reads the object, changes it and writes it back; again when another client was faster.
     async fn update(
         &self,
         target: &Target,

@@ -1,4 +1,4 @@
-//! What a hook may ask for: operations on objects.
+//! The operations on objects that a hook may request.
 
 use serde_json::Value;
 

@@ -151,7 +151,7 @@ fn identify(mut operation: Operation) -> Result<Operation, String> {
     Ok(operation)
 }
 
-/// Names become parts of the address of a request: one that leads elsewhere is refused.
+/// Names become parts of the address of a request: a name that points elsewhere is refused.
 fn check_path_part(name: &str) -> Result<(), String> {
     let bad = |c: char| "/%?#".contains(c) || c.is_whitespace() || c.is_control();
     if name == "." || name == ".." || name.contains(bad) {

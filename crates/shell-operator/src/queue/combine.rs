@@ -37,7 +37,7 @@ pub(super) fn combine_head(tasks: &mut VecDeque<Task>) {
 /// Adds a task at the end of the queue. When the queue is long, the plain runs of each hook become one, and what arrives
 /// later is added to that one, so that a queue that is behind does not grow.
 ///
-/// Tasks of one hook keep their order; those of different hooks have none. The head may be running and is never touched.
+/// Tasks of one hook keep their order; tasks of different hooks have none. The head may be running and is never touched.
 pub(super) fn push(tasks: &mut VecDeque<Task>, task: Task) {
     if tasks.len() >= LONG {
         merge_all(tasks);

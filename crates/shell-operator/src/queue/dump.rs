@@ -15,7 +15,7 @@ pub struct QueueDump {
     pub name: String,
     /// Number of waiting tasks.
     pub tasks_count: usize,
-    /// What the worker does.
+    /// The activity of the worker.
     pub status: String,
     /// The waiting tasks.
     pub tasks: Vec<TaskDump>,

@@ -1,7 +1,7 @@
 //! Queues of hook runs: one worker each, a failed task stays at the head and blocks its queue.
 //!
-//! [`Queue`] owns the waiting tasks; [`run`] is its worker. What a task does is the business of the
-//! [`Handler`]. Tasks of one hook that wait behind each other are combined when they come to the head.
+//! [`Queue`] owns the waiting tasks; [`run`] is its worker. The [`Handler`] does the tasks. Tasks of one hook that wait behind
+//! each other are combined when they reach the head.
 
 mod backoff;
 mod combine;
@@ -34,7 +34,7 @@ pub struct Task {
     pub hook: Arc<str>,
     /// What to do.
     pub work: Work,
-    /// When it came into the queue, or failed last.
+    /// When it was added to the queue, or failed last.
     pub since: Instant,
     /// How often it failed.
     pub failures: u32,
@@ -119,7 +119,7 @@ impl Run {
     }
 }
 
-/// What a queue's worker is doing.
+/// The activity of a queue's worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Status {
     /// Nothing to do.
@@ -129,7 +129,7 @@ pub enum Status {
     Throttled,
     /// The first task is being done.
     Running,
-    /// The first task failed and comes again.
+    /// The first task failed and is retried.
     Sleeping {
         /// How long it waits in all.
         delay: Duration,
@@ -193,7 +193,7 @@ impl Queue {
         self.lock().tasks.iter().filter_map(Task::run).map(|run| run.contexts.len()).sum()
     }
 
-    /// How long the first task has been the first one: it runs, waits for its turn, or fails. `None` when there is none.
+    /// How long the first task has been the first one: it runs, waits for its turn, or fails. `None` when the queue is empty.
     pub fn busy_for(&self) -> Option<Duration> {
         let state = self.lock();
         state.head_since.filter(|_| !state.tasks.is_empty()).map(|since| since.elapsed())

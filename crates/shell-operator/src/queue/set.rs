@@ -22,7 +22,7 @@ impl Queues {
         (queue, true)
     }
 
-    /// Adds tasks at the end of the named queues; those of one queue together.
+    /// Adds tasks at the end of the named queues; tasks of one queue together.
     pub fn push(&self, tasks: impl IntoIterator<Item = (String, Task)>) {
         let mut by_queue: BTreeMap<String, Vec<Task>> = BTreeMap::new();
         for (queue, task) in tasks {

@@ -17,14 +17,14 @@ pub trait Handler: Send + Sync + 'static {
     /// Does one task. The task stays at the head of its queue meanwhile.
     fn handle(&self, queue: &Queue, task: Task) -> impl Future<Output = Outcome> + Send;
 
-    /// Is told how long the queue's own work took.
+    /// Receives the duration of the queue's own work.
     fn observe(&self, _queue: &Queue, _action: &'static str, _time: Duration) {}
 }
 
 /// How a task ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Done; these tasks come next, before all others.
+    /// Done; these tasks are next, before all others.
     Done(Vec<Task>),
     /// Failed for this reason; it is done again after a while.
     Failed(String),

@@ -63,7 +63,7 @@ impl Crontab {
         &self.text
     }
 
-    /// The first time after `now`. `None` when there is none, as for the 31st of February.
+    /// The first time after `now`. `None` if no such time exists, as for the 31st of February.
     pub fn next(&self, now: &Zoned) -> Option<Zoned> {
         match &self.rule {
             Rule::Every(period) => {

@@ -1,7 +1,7 @@
-//! Waits for the next time of any crontab and says which are due.
+//! Waits for the next time of any crontab and returns the crontabs that are due.
 //!
-//! One timer serves all hooks. Crontabs that are due at the same second come together, so that the runs of one
-//! hook can be combined.
+//! One timer serves all hooks. Crontabs that are due at the same second are returned together, so that the runs of one hook can
+//! be combined.
 
 use jiff::Zoned;
 
@@ -45,10 +45,10 @@ impl<K: Clone + PartialEq> Timer<K> {
         self.entries.iter().filter_map(|entry| entry.next.as_ref()).min()
     }
 
-    /// Bindings that are due at `now`, in the order they were added; each is then planned anew.
+    /// Bindings that are due at `now`, in the order they were added; each is then scheduled again.
     ///
-    /// A time that passed while the machine slept is fired once, not once for each that was missed. When the clock was
-    /// set back, everything is planned anew.
+    /// A time that passed while the machine slept is fired once, not once for each that was missed. When the clock was set back,
+    /// everything is scheduled again.
     pub fn take_due(&mut self, now: &Zoned) -> Vec<K> {
         if self.looked.replace(now.clone()).is_some_and(|looked| *now < looked) {
             self.entries.iter_mut().for_each(|entry| entry.next = entry.crontab.next(now));

@@ -1,4 +1,4 @@
-//! Reviews of requests: what the API server asks and what it is told.
+//! Reviews of requests: the API server's question and the answer.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -22,7 +22,7 @@ struct Request {
     uid: String,
 }
 
-/// What a hook writes into `$ADMISSION_RESPONSE_PATH`.
+/// The response that a hook writes into `$ADMISSION_RESPONSE_PATH`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 pub struct Response {
     /// Whether the request may pass.
@@ -31,7 +31,7 @@ pub struct Response {
     /// Why not.
     #[serde(default)]
     pub message: String,
-    /// What the user is told besides.
+    /// Warnings for the user.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// A JSON patch of the object, in base64.
@@ -42,7 +42,7 @@ pub struct Response {
     pub code: u16,
 }
 
-/// A question that is none.
+/// Why a request body is not a review.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReviewError {
     /// It is not JSON.

@@ -16,7 +16,7 @@ const SKEW: Duration = Duration::from_hours(1);
 /// A certificate authority's certificate, and a server's certificate and key, all PEM.
 #[derive(Clone)]
 pub struct Bundle {
-    /// Certificate of the authority; after a renewal that of the authority before follows.
+    /// Certificate of the authority; after a renewal, the certificate of the previous authority follows.
     pub ca: String,
     /// Certificate of the server.
     pub certificate: String,

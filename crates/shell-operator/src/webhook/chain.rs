@@ -1,4 +1,4 @@
-//! Finding the steps from one version of a custom resource to another.
+//! Finds the steps from one version of a custom resource to another.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,8 +31,8 @@ impl Conversions {
         self.0.keys()
     }
 
-    /// The fewest steps from one version to another; of steps that do the same the one that is named more exactly.
-    /// `None` when there is no way.
+    /// The fewest steps from one version to another. Of steps that do the same, the more exactly named one is used. `None` if no
+    /// steps lead there.
     pub fn path(&self, crd: &str, from: &str, to: &str) -> Option<Vec<&Step>> {
         let steps = self.0.get(crd)?;
         let mut paths: VecDeque<(&str, Vec<&Step>)> = VecDeque::from([(from, Vec::new())]);

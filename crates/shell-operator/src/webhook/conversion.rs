@@ -1,4 +1,4 @@
-//! Conversion of custom resources: what the API server asks and what it is told.
+//! Conversion of custom resources: the API server's question and the answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ pub type Object = Box<RawValue>;
 /// The API server's question.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Review {
-    /// What is to be converted.
+    /// The objects to convert, and their new version.
     pub request: Request,
 }
 
@@ -28,7 +28,7 @@ pub struct Request {
     pub objects: Vec<Object>,
 }
 
-/// What a hook writes into `$CONVERSION_RESPONSE_PATH`.
+/// The response that a hook writes into `$CONVERSION_RESPONSE_PATH`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Response {

@@ -1,8 +1,8 @@
 //! Answering the API server: admission of requests and conversion of custom resources.
 //!
-//! Pure parts: addresses ([`path_of`]), conversion paths ([`Conversions`]), replies ([`admission`], [`conversion`])
-//! and the objects that tell the API server whom to ask ([`objects`]). [`server`] serves them with certificates
-//! that may change while it runs; [`certificates`] makes such certificates.
+//! Pure parts: addresses ([`path_of`]), conversion paths ([`Conversions`]), replies ([`admission`], [`conversion`]) and the
+//! objects that point the API server to the webhooks ([`objects`]). [`server`] serves them with certificates that may change
+//! while it runs; [`certificates`] makes such certificates.
 
 pub mod admission;
 pub mod certificates;

@@ -1,7 +1,6 @@
-//! The objects that tell the API server whom to ask.
+//! The objects that point the API server to the webhooks.
 //!
-//! Every field is written out with the API server's own defaults, so that what is there can be compared with what
-//! should be.
+//! Every field is written out with the API server's own defaults, so that existing objects can be compared with the wanted ones.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

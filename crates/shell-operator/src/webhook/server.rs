@@ -85,7 +85,7 @@ impl TlsFiles {
     }
 }
 
-/// What a server takes at once.
+/// The limits of concurrent requests.
 #[derive(Debug)]
 pub struct Limits {
     requests: Semaphore,
@@ -112,8 +112,8 @@ pub async fn limit(State(limits): State<Arc<Limits>>, request: Request, next: Ne
     }
 }
 
-/// Serves `router` until `stop` is cancelled. Connections on which nothing comes are closed, and those that are open when
-/// the server ends do not hold it up for long.
+/// Serves `router` until `stop` is cancelled. Idle connections are closed, and connections that are open when the server ends do
+/// not hold it up for long.
 pub async fn serve_plain(listener: TcpListener, router: Router, stop: &CancellationToken) -> io::Result<()> {
     let (mut server, handle) = (axum_server::from_tcp(listener)?, Handle::new());
     close_idle(server.http_builder());

@@ -1,8 +1,8 @@
 //! YAML as the original's two Go libraries read it, as JSON values.
 //!
-//! A document that is read as a structure and one that is read from a text differ in which plain words are booleans,
-//! which keys are allowed and what a repeated key means: [`Dialect`]. The parser is that of `serde-saphyr`, used
-//! directly, because a serde deserialiser knows one set of rules for plain words only. The module has no state.
+//! A document that is read as a structure and a document that is read from a text differ in the plain words that are booleans, in
+//! the allowed keys and in the meaning of a repeated key: [`Dialect`]. The parser of `serde-saphyr` is used directly, because a
+//! serde deserialiser knows one set of rules for plain words only. The module has no state.
 
 mod scalar;
 
@@ -42,7 +42,7 @@ pub enum Node {
 /// A word or a text, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scalar {
-    /// What is written, without quotes.
+    /// The text as it is written, without quotes.
     pub text: String,
     kind: Kind,
 }
@@ -305,13 +305,13 @@ mod tests {
     use super::*;
     use serde::Deserialize;
 
-    /// What the Go libraries make of one text.
+    /// The results of the Go libraries for one text.
     #[derive(Deserialize)]
     struct Recorded {
         yaml: String,
         structured: Value,
         text: Value,
-        /// What both dialects give here, where that is different.
+        /// The result of both dialects here, if it differs.
         here: Option<Value>,
     }
 

@@ -59,7 +59,7 @@ fn integer(text: &str) -> Option<Number> {
         [b'0', _, ..] => (8, &digits[1..]),
         _ => (10, digits),
     };
-    // A second sign is none of a number.
+    // A number has no second sign.
     let number = digits.starts_with(|c: char| c.is_ascii_alphanumeric()).then_some(digits)?;
     let number = u64::from_str_radix(number, radix).ok()?;
     if negative { 0_i64.checked_sub_unsigned(number).map(Number::from) } else { Some(number.into()) }

@@ -10,9 +10,9 @@ use crate::{cluster, config, context, effects, hook, named, program, queue, sche
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Case {
-    /// What it is, in a sentence.
+    /// The behaviour, in a sentence.
     behaviour: String,
-    /// What is different here than in the original, and why.
+    /// The difference from the original, and its reason.
     #[serde(default)]
     differs: String,
     /// Why there is nothing to show.

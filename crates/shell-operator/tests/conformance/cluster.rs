@@ -11,7 +11,7 @@ use crate::control_plane::{ControlPlane, free_port, shared};
 use crate::operator::{Operator, Setup};
 use crate::value::covers;
 
-/// How long nothing more may come after what is expected.
+/// How long nothing more may follow the expected events.
 const QUIET: Duration = Duration::from_millis(700);
 
 /// An operator with hooks, what happens in the cluster, and what the hooks get. `$NS` is a name of its own for each run.
@@ -31,7 +31,7 @@ pub(crate) struct Cluster {
     /// The contexts of all runs of each hook in order, as far as they matter.
     #[serde(default)]
     contexts: BTreeMap<String, Vec<Value>>,
-    /// Hooks whose contexts may come in any order, because nothing orders what happens.
+    /// Whether the contexts of hooks may be in any order, because nothing orders the events.
     #[serde(default)]
     unordered: bool,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Cluster {
 struct Hook {
     name: String,
     config: String,
-    /// What it does beside keeping its contexts, in bash.
+    /// Bash text that runs in addition to keeping the contexts.
     #[serde(default)]
     body: String,
 }
@@ -111,7 +111,7 @@ fn fit(contexts: &[Value], expected: &[Value], unordered: bool) -> bool {
     }) && left.is_empty()
 }
 
-/// Waits until `done`, but not for ever; what comes after tells what is missing.
+/// Waits until `done`, but not for ever; the checks after it report what is missing.
 fn wait(mut done: impl FnMut() -> bool) -> bool {
     for _ in 0..400 {
         if done() {

@@ -8,7 +8,7 @@ use shell_operator::config::{
 
 use crate::value::{contains, expect, refused};
 
-/// What a hook prints for `--config`.
+/// The output of a hook for `--config`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Config {

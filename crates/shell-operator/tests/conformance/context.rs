@@ -13,7 +13,7 @@ use shell_operator::json::{self, Numbers};
 
 use crate::value::{refused, same};
 
-/// What a run is given.
+/// The input of a run.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {

@@ -1,4 +1,4 @@
-//! Finding hooks, and what is made of what they print.
+//! Cases of the search for hooks, and of the handling of their output.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -42,7 +42,7 @@ impl Discovery {
     }
 }
 
-/// What a hook prints, and the records it becomes.
+/// The output of a hook, and the records it becomes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Output {
@@ -53,7 +53,7 @@ pub(crate) struct Output {
     proxy_json: bool,
     #[serde(default)]
     debug: bool,
-    /// The records, as far as they matter; a string that ends in `…` is the beginning, one that begins with it the end.
+    /// The records, as far as they matter; a string that ends in `…` is a beginning, a string that begins with it an end.
     records: Vec<Value>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Program {
     exit: i32,
     /// Parts of what it prints.
     output: Vec<String>,
-    /// What it must not print.
+    /// Texts that it must not print.
     #[serde(default)]
     no_output: Vec<String>,
     /// Files that are there afterwards, and not more, in the directory `tmp`.

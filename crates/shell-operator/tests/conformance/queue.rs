@@ -1,4 +1,4 @@
-//! What a queue's worker runs, and in which order.
+//! The runs of a queue's worker, and their order.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::value::same;
 ///
 /// A task is `[COUNT*]hook[:kind[:group]]`; the kind is `e` (event), `c` (schedule), `s` (run at start), `k` or `t` (enable
 /// kubernetes bindings, schedules). A hook named `bad` fails twice, `panics` once; `again` puts itself at the end once, and
-/// `adds` asks for two tasks of the hook `x` to come next.
+/// `adds` returns two tasks of the hook `x` as the next ones.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Waiting {
@@ -57,7 +57,7 @@ impl Waiting {
     }
 }
 
-/// What was run, with the hook's name.
+/// The runs, with the hook's name.
 #[derive(Default)]
 struct Recorder(Mutex<Vec<(String, String)>>);
 

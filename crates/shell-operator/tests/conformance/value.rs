@@ -1,4 +1,4 @@
-//! Comparing what came with what a case expects.
+//! Compares actual values with the values that a case expects.
 
 use serde_json::Value;
 

@@ -69,7 +69,7 @@ impl Sources {
     }
 }
 
-/// What a conversion hook wrote, when it was given one object.
+/// The response of a conversion hook that was given one object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Converted {
@@ -92,7 +92,7 @@ impl Converted {
     }
 }
 
-/// What an admission hook wrote, and the answer.
+/// The response of an admission hook, and the answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Admission {

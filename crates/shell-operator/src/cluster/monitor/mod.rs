@@ -52,7 +52,7 @@ pub struct Monitor {
     name: Arc<str>,
     group: Option<Arc<str>>,
     included: Arc<[String]>,
-    /// Who is told of namespaces instead of the hook.
+    /// Receives the namespaces instead of the hook.
     follower: Option<UnboundedSender<Notice>>,
     times: OnceLock<EventTimes>,
     /// Whether all its objects were known once: from then on its snapshot may be used.
@@ -103,7 +103,7 @@ impl Monitor {
         Arc::new(Self::with_state(hook, index, version, binding, state))
     }
 
-    /// A monitor that tells `follower` which namespaces come and go, for the binding at `index` of a hook.
+    /// A monitor that reports added and removed namespaces to `follower`, for the binding at `index` of a hook.
     pub(super) fn of_namespaces(
         hook: Arc<str>,
         index: usize,
@@ -147,7 +147,7 @@ impl Monitor {
         self.times.get_or_init(|| metrics.event_times(&self.hook, name, queue, filter.is_some()))
     }
 
-    /// Whether it reads the namespaces that have certain labels, which come and go.
+    /// Whether it reads the namespaces that have certain labels. This set of namespaces changes.
     pub fn follows_namespaces(&self) -> bool {
         matches!(self.binding.namespace, NamespaceSelector::Labels(_))
     }
@@ -237,7 +237,7 @@ impl Monitor {
         self.read(false)
     }
 
-    /// All objects for the run at start: changes that came before are in it, and are dropped.
+    /// All objects for the run at start. They include earlier changes, which are therefore dropped.
     pub fn snapshot_for_start(&self) -> Vec<Item> {
         self.read(true)
     }
@@ -251,7 +251,7 @@ impl Monitor {
         let mut items: Vec<(Box<str>, Item)> = Vec::new();
         for Source { watch, view } in sources {
             watch.with_store(|store| {
-                // Of a namespace that came later the objects are shown when all of them are known.
+                // The objects of a namespace that was added later are shown only when all of them are known.
                 if !watch.is_ready() {
                     return;
                 }
@@ -349,7 +349,7 @@ impl Monitor {
     pub fn release(self: &Arc<Self>, sink: &dyn Sink) {
         let mut state = self.lock();
         let Events::Held(held) = std::mem::take(&mut state.events) else { return };
-        // The lock is kept: what comes from now on waits behind what has waited.
+        // The lock is kept: new changes wait behind the held ones.
         sink.deliver(held.in_order().map(|change| Delivery { monitor: self.clone(), change }).collect());
     }
 

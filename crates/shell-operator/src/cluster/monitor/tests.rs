@@ -1,4 +1,4 @@
-//! What a binding holds back, and what it lets through.
+//! Tests of the changes that a binding holds back, and of the changes that it delivers.
 
 use super::*;
 

@@ -73,7 +73,7 @@ impl Webhooks {
         let answer = self.core.answer(state.clone(), kind, context, Duration::from_secs(seconds)).await;
         match answer.and_then(|text| Response::parse(&text)) {
             Ok(response) => response,
-            // What went wrong is in the log; whoever sent the request need not know it.
+            // The cause is in the log; the sender of the request need not know it.
             Err(error) => {
                 tracing::error!(hook = &*state.hook.name, binding = binding.name, error, "Hook failed");
                 Response::refusal(403, "Hook failed")

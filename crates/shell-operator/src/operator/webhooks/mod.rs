@@ -1,7 +1,7 @@
 //! Hooks that answer the API server.
 //!
-//! Servers and the objects that lead the API server to them are set up beside the queues and kept as they should
-//! be: what somebody changes or deletes is repaired, a definition that does not exist yet is waited for.
+//! Servers and the objects that point the API server to them are set up concurrently with the queues, and kept in the wanted
+//! state: changed and deleted objects are repaired, a definition that does not exist yet is waited for.
 
 mod admission;
 mod conversion;
@@ -49,12 +49,12 @@ pub(super) struct Webhooks {
     core: Arc<Core>,
     settings: WebhookSettings,
     api: ObjectApi,
-    /// Kinds of admission configurations that lead to this operator.
+    /// Kinds of admission configurations that point to this operator.
     registered: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Webhooks {
-    /// Those that the hooks of `core` ask for.
+    /// The webhooks that the hooks of `core` request.
     pub(super) fn new(core: Arc<Core>) -> Arc<Self> {
         let (settings, api) = (core.settings.webhooks.clone(), core.api.clone());
         Arc::new(Self { core, settings, api, registered: Mutex::default() })
@@ -86,7 +86,7 @@ impl Webhooks {
         true
     }
 
-    /// One server and the objects that lead to it.
+    /// One server and the objects that point to it.
     async fn serve_kind(self: &Arc<Self>, kind: Kind) {
         let (mut server, router) = match kind {
             Kind::Admission => (self.settings.admission.clone(), admission::router(self.clone())),

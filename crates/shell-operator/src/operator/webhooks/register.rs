@@ -1,4 +1,4 @@
-//! Keeping the objects that lead the API server to the webhooks as they should be.
+//! Maintains the objects that point the API server to the webhooks.
 
 use std::collections::BTreeSet;
 use std::sync::{MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::operator::active::HookState;
 use crate::webhook::objects;
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
-/// Annotation that names the operator that a configuration leads to.
+/// Annotation that names the operator to which a configuration points.
 const OWNER: &str = "shell-operator/owner";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -36,7 +36,7 @@ impl Webhooks {
         ca: &[u8],
     ) -> Result<(), String> {
         let kind = if mutating { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
-        // Without bindings it is none of our business, unless the last one went just now.
+        // Without bindings the configuration does not concern this operator, unless the last binding was removed just now.
         if bindings.is_empty() && !self.registered().contains(kind) {
             return Ok(());
         }
@@ -61,7 +61,7 @@ impl Webhooks {
         Ok(())
     }
 
-    /// What tells this operator, with all its replicas, from others.
+    /// The name that distinguishes this operator, with all its replicas, from others.
     fn owner(&self) -> String {
         let webhooks = &self.settings;
         format!("{}/{}", webhooks.namespace, webhooks.admission.service)

@@ -1,7 +1,7 @@
 //! Certificates that the operator makes and keeps in a Secret, so that all replicas have the same.
 //!
-//! They are renewed long before their end. The API server is told the new authority first, beside the old one; only
-//! then does the server show the new certificate, so that no request fails meanwhile.
+//! They are renewed long before their end. The API server first gets the new authority in addition to the old one. Only then does
+//! the server use the new certificate, so that no request fails meanwhile.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -84,7 +84,7 @@ impl Webhooks {
         if bundle.certificate == shown.certificate {
             return Ok(());
         }
-        // Until the server shows the new certificate, the one that it shows now has to be trusted too.
+        // Until the server uses the new certificate, the current one has to be trusted too.
         write_secret(&server.ca, &format!("{}{}", bundle.ca, shown.ca))?;
         self.register_kind(server, kind).await?;
         if self.pause(SETTLE).await {
@@ -94,7 +94,7 @@ impl Webhooks {
         Ok(())
     }
 
-    /// The certificates in the Secret, which are made when there are none and renewed when they have a fault.
+    /// The certificates in the Secret, which are created if they do not exist and renewed if they have a fault.
     async fn own_certificates(&self, service: &str) -> Result<Bundle, String> {
         let settings = &self.settings;
         let namespace = &settings.namespace;
@@ -159,7 +159,7 @@ fn read(secret: &Value) -> Option<Bundle> {
     Some(Bundle { ca: text("ca.crt")?, certificate: text("tls.crt")?, key: text("tls.key")? })
 }
 
-/// Makes a directory that nobody else can write to or read. One that is there already may have been made by anybody.
+/// Creates a directory that no other user can write to or read. Any user may have created an existing directory.
 fn private_dir(dir: &Path) -> Result<(), String> {
     let cannot = |error| format!("cannot make {}: {error}", dir.display());
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(cannot)?;
@@ -175,7 +175,7 @@ fn private_dir(dir: &Path) -> Result<(), String> {
     ))
 }
 
-/// Replaces a file at once, so that nobody reads half of it.
+/// Replaces a file at once, so that no reader sees half of it.
 fn write_secret(path: &Path, text: &str) -> Result<(), String> {
     let unfinished = path.with_extension("new");
     let write = || {

@@ -232,12 +232,12 @@ impl Drop for ControlPlane {
     }
 }
 
-/// A port that nobody listens on now. It is none of those that the kernel gives to connections: any of these may be taken
+/// A port without a listener. It is outside the range that the kernel assigns to connections: any of these ports may be taken
 /// before it is used.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
-        // Test programs that run beside each other begin at different places.
+        // Test programs that run concurrently begin at different ports.
         let number = std::process::id() * 97 + NEXT.fetch_add(1, Ordering::Relaxed);
         let port = u16::try_from(20_000 + number % 10_000).unwrap();
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
@@ -254,7 +254,7 @@ fn write_certificates(dir: &Path) {
     ca.distinguished_name.push(DnType::CommonName, "test-ca");
     let ca_cert = ca.self_signed(&ca_key).unwrap();
     std::fs::write(dir.join("ca.crt"), ca_cert.pem()).unwrap();
-    // Who made that of version 1 is not known any more: the API server trusts it by itself.
+    // The issuer of the version 1 certificate is not known any more: the API server trusts the certificate by itself.
     let version_1 = std::fs::read_to_string(format!("{VERSION_1}.crt")).unwrap();
     std::fs::write(dir.join("clients.crt"), ca_cert.pem() + &version_1).unwrap();
     let issuer = Issuer::new(ca, ca_key);

@@ -117,7 +117,7 @@ fn a_secret_is_copied_into_labelled_namespaces_and_comes_back_when_deleted() {
     assert!(!operator.log().contains("panic"));
 }
 
-/// What the hook does in a namespace before the operator has listed it could be undone without an event: the hook is not
+/// Changes that the hook makes in a namespace before the operator has listed it could be undone without an event: the hook is not
 /// run until then.
 #[test]
 fn a_run_that_knows_a_namespace_waits_until_its_objects_are_listed() {
@@ -156,7 +156,7 @@ jq -e '.[-1].snapshots.namespaces | any(.filterResult == "late-b")' $BINDING_CON
     plane.kubectl("-n late-b delete secret tls");
     eventually(&value("late-b"), "1");
     assert!(!operator.out().join("early").exists(), "{}", operator.log());
-    // One that ceases to match before its list has an answer does not hold up the hook.
+    // A namespace that ceases to match before its list has an answer does not hold up the hook.
     let list = "/namespaces/late-c/secrets?fieldSelector=metadata.name%3Dtls&limit";
     proxy.disturb(list, Fault::Held);
     plane.kubectl("label ns late-c late=yes");
@@ -239,7 +239,7 @@ fn a_missing_right_is_named() {
     operator.wait_for("the run", |operator| !operator.contexts("h").is_empty());
 }
 
-/// The issue that the original has open: events of one binding come although another was not handed over yet.
+/// An open problem of the original: events of one binding arrive although another binding was not handed over yet.
 #[test]
 fn events_wait_until_all_bindings_were_handed_over() {
     let plane = shared();
@@ -264,8 +264,8 @@ fn events_wait_until_all_bindings_were_handed_over() {
     }
 }
 
-/// The kind exists in one version of its group only, and that is not the one that the API server prefers. The operator is
-/// behind a proxy that it need not use, and says who it is.
+/// The kind exists in only one version of its group, which is not the version that the API server prefers. The operator's
+/// environment has a proxy that it must not use for this address, and the operator identifies itself.
 #[test]
 fn a_kind_is_found_in_every_version_of_its_group_and_the_proxy_is_left_out() {
     let plane = shared();
@@ -296,7 +296,7 @@ fn a_kind_is_found_in_every_version_of_its_group_and_the_proxy_is_left_out() {
     assert!(!operator.log().contains("binding has to wait"), "{}", operator.log());
 }
 
-/// What comes while a hook may not run yet is given to it in one run.
+/// Changes that arrive while a hook may not run yet are given to it in one run.
 #[test]
 fn a_hook_with_an_interval_gets_what_came_meanwhile_in_one_run() {
     let plane = shared();

@@ -64,7 +64,7 @@ fn one_acts_and_another_takes_over_when_it_is_gone() {
     });
 }
 
-/// The hook needs longer for its end than a Lease lasts that nobody renews.
+/// The hook needs more time to end than an unrenewed Lease lasts.
 #[test]
 fn nobody_takes_over_while_a_hook_comes_to_its_end() {
     shared().kubectl("create ns long-end");

@@ -105,7 +105,7 @@ async fn a_function_that_fails_is_run_again_and_its_effects_come_only_when_it_su
     operator.wait().await.unwrap();
 }
 
-/// The function goes on when the operator is to end, and its effects are done.
+/// The function continues when the operator is to end, and its effects are applied.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_lets_a_function_finish() {
     let plane = shared();

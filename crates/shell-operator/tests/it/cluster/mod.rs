@@ -1,7 +1,7 @@
 //! Tests against a real API server.
 //!
-//! The harness starts etcd, kube-apiserver and kube-controller-manager as plain processes on free loopback ports with
-//! their own certificates; no root is needed. All tests but those of faults share one cluster.
+//! The harness starts etcd, kube-apiserver and kube-controller-manager as plain processes on free loopback ports with their own
+//! certificates; no root is needed. All tests except the tests of faults share one cluster.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

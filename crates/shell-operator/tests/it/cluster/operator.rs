@@ -224,7 +224,7 @@ impl Drop for Operator {
 
 /// The text of a hook in bash; see [`Setup::hook`].
 ///
-/// A hook with several queues runs beside itself: names have its process.
+/// Runs of a hook with several queues are concurrent: file names contain the process id.
 pub(crate) fn hook_text(out: &Path, name: &str, config: &str, body: &str) -> String {
     format!(
         "#!/bin/bash\nif [ \"$1\" = --config ]; then cat <<'CONFIG'\n{config}\nCONFIG\nexit 0; fi\n\

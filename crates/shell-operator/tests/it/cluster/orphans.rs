@@ -58,7 +58,7 @@ fn children_that_hooks_leave_are_reaped_and_the_hooks_own_status_is_not_lost() {
     let pid = operator.pid();
     operator.wait_for("an orphan", |_| children(pid).iter().any(|child| child.ends_with("sleep")));
     check_orphans(&mut operator, pid);
-    // Long before hooks would be told to end.
+    // Long before hooks would be asked to end.
     signal(pid, "TERM");
     assert_eq!(operator.wait_for_end(), Some(0), "{}", operator.log());
 }

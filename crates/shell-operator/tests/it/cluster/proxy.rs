@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::cluster::control_plane::ControlPlane;
 use crate::cluster::programs;
 
-/// `kubectl proxy`, which takes plain HTTP, and in front of it one that disturbs watches.
+/// `kubectl proxy`, which accepts plain HTTP, and in front of it a proxy that disturbs watches.
 pub(crate) struct Proxy {
     kubectl: Child,
     port: u16,
@@ -83,7 +83,7 @@ impl Proxy {
         *self.state.fault.lock().unwrap() = None;
     }
 
-    /// How many requests with this text came, whatever happened to them.
+    /// The number of requests with this text, whatever happened to them.
     pub(crate) fn requests(&self, text: &str) -> usize {
         self.state.seen.lock().unwrap().iter().filter(|line| line.contains(text)).count()
     }
@@ -115,7 +115,7 @@ impl State {
         fault.as_ref().filter(|(text, _)| request.contains(text.as_str())).map(|(_, fault)| *fault)
     }
 
-    /// Passes requests on, one after the other: none of them has a body here but patches, which nobody sends.
+    /// Forwards requests, one after the other. None of them has a body here except patches, which no test sends.
     fn serve(&self, mut client: TcpStream, upstream: u16) {
         if self.cut.load(Ordering::SeqCst) {
             return;

@@ -10,7 +10,7 @@ use crate::cluster::programs;
 
 /// Cases driven by the clock: compared as the set of contexts.
 const CLOCK: [&str; 3] = ["schedule", "snapshots", "v0"];
-/// Cases in which bindings reached by one object may come in any order within one run.
+/// Cases in which bindings reached by one object may be in any order within one run.
 const ANY_ORDER: [&str; 4] = ["schedule", "snapshots", "v0", "no-full-objects"];
 
 pub(crate) fn fixtures() -> PathBuf {
@@ -98,7 +98,7 @@ fn compare(case: &str) {
     compare_after(case, out.path());
 }
 
-/// What is there after the cases that change something.
+/// Compares the state after the cases that change something.
 fn compare_after(case: &str, out: &Path) {
     let after = text(out, "after.txt");
     match case {

@@ -24,7 +24,7 @@ fn set(plane: &ControlPlane, namespace: &str, k: &str) {
     ));
 }
 
-/// What a hook was run for: `binding:Synchronization:results` or `binding:Modified:result`, in order.
+/// The reasons for a hook's runs: `binding:Synchronization:results` or `binding:Modified:result`, in order.
 fn seen(operator: &Operator, hook: &str) -> Vec<String> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let one = |context: &serde_json::Value| {
@@ -177,7 +177,7 @@ fn a_hook_that_runs_while_it_is_changed_is_not_run_beside_itself() {
              while [ ! -e $OUT/go ]; do sleep 0.1; done\nrmdir $OUT/lock; echo {version} >> $OUT/ended"
         )
     };
-    // Two queues: the worker of one would not wait for that of the other.
+    // Two queues: the worker of one queue would not wait for the other worker.
     let config =
         |queue: &str| format!("configVersion: v1\nschedule: [{{crontab: '* * * * * *', queue: {queue}}}]");
     let operator = Setup::new(plane).flag("--hooks-reload").hook("h", &config("one"), &body("old")).start();

@@ -11,7 +11,7 @@ fn wait_for_log(operator: &Operator, text: &str) {
     operator.wait_for(text, |operator| operator.log().contains(text));
 }
 
-/// The order is that of `onStartup`, then that of the paths; what is not executable is no hook.
+/// Hooks are ordered by `onStartup`, then by their paths; a file that is not executable is no hook.
 #[test]
 fn hooks_in_directories_share_a_library_and_start_in_their_order() {
     let setup = Setup::new(shared());
@@ -60,8 +60,8 @@ fn a_namespace_is_announced_when_it_comes_changes_and_goes() {
     wait_for_log(&operator, "come-and-go: announced is Deleted");
 }
 
-/// What other programs report is an object like any other. Where a hook asks for a version that ended with an earlier
-/// release, it is told which one there is.
+/// Events that other programs report are objects like any other. If a hook requests a version that an earlier release removed,
+/// the log names the existing version.
 #[test]
 fn reported_events_are_objects_and_a_version_that_ended_is_named() {
     let plane = shared();

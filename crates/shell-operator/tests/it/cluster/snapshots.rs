@@ -11,8 +11,8 @@ const SETTLED: Duration = Duration::from_secs(4);
 
 const SECRETS: &str = include_str!("../../../../../deploy/hooks/secrets.sh");
 
-/// A source and its copy in a namespace with a target's label; the copy's identity. The labels are those of the test: each
-/// operator sees the whole cluster.
+/// A source and its copy in a namespace with a target's label; returns the copy's identity. The labels are unique to the test:
+/// each operator sees the whole cluster.
 fn copied(plane: &ControlPlane, namespace: &str) -> String {
     let target = format!("{namespace}-target");
     plane.kubectl(&format!("create ns {namespace}"));
@@ -116,7 +116,7 @@ fn only_the_others_run_until_the_kind_is_there(operator: &Operator, kind: &str) 
     make_kind(shared(), kind);
     operator.wait_for("the runs that need it", |operator| {
         let seen = bindings(operator);
-        // A run of a group has the name of that of its bindings which came last.
+        // A run of a group has the name of the binding whose event was the last.
         [&["maps", "late"][..], &["tick"]]
             .iter()
             .all(|wanted| seen.iter().any(|name| wanted.contains(&name.as_str())))

@@ -39,12 +39,12 @@ fn the_api_server_may_go_and_come_back_and_etcd_may_be_compacted() {
     compact_behind_the_operators_back(&mut plane);
     proxy.mend();
     operator.wait_for("the state after the compaction", |operator| last_state(operator) == "2,9");
-    // It could not go on from where it was: 410 Gone.
+    // It could not resume from its last version: 410 Gone.
     let metrics = operator.get("/metrics").unwrap();
     assert!(metrics.contains(r#"kubernetes_client_watch_errors_total{error_type="expired"}"#), "{metrics}");
 }
 
-/// While the operator is cut off etcd forgets everything that it could go on from.
+/// While the operator is cut off, etcd drops everything that the operator could resume from.
 fn compact_behind_the_operators_back(plane: &mut ControlPlane) {
     plane.kubectl("-n f delete cm c");
     create(plane, "f", "e", "9");
@@ -81,7 +81,7 @@ fn a_watch_may_be_cut_at_any_time() {
     assert!(operator.log().contains("broke, it is resumed"), "{}", operator.log());
 }
 
-/// The watch hears nothing: what the hook learns comes from listing again.
+/// The watch receives nothing: the hook learns of changes only by listing again.
 #[test]
 fn a_resynchronization_period_finds_what_the_watch_missed() {
     let plane = shared();

@@ -56,7 +56,8 @@ fn the_end_of_the_operator_lets_a_running_hook_finish_and_gives_the_lease_back()
     assert_eq!(plane.kubectl(holder), "", "the next replica can act at once");
 }
 
-/// SIGTERM and SIGKILL come within the time that the operator has; with SIGKILL the hook has ended, and the Lease is free.
+/// SIGTERM and SIGKILL are sent within the time that the operator has; with SIGKILL the hook has ended, and the Lease is
+/// released.
 #[test]
 fn a_hook_that_does_not_want_to_end_is_killed_when_the_time_is_over() {
     let plane = shared();
@@ -117,7 +118,7 @@ fn the_end_does_not_wait_for_an_api_server_that_does_not_answer() {
     proxy.disturb_no_more();
 }
 
-/// A first signal lets the hook go on; nobody at a terminal wants to wait then.
+/// After a first signal the hook continues; a user at a terminal does not want to wait for it.
 #[test]
 fn a_second_signal_ends_everything_at_once() {
     let body = "trap '' TERM\nsleep 1000 &\necho $! > $OUT/child\nwait";

@@ -72,10 +72,10 @@ fn hooks_get_the_reviews_that_the_original_gave_them() {
     assert_eq!(trail("v1"), "v1alpha1>v1beta1 v1beta1>v1 ");
     assert_eq!(trail("v1alpha1"), "v1alpha1>v1beta1 v1beta1>v1 v1>v1beta1 v1beta1>v1alpha1 ");
     let mut recorded = contexts(&fixtures().join("webhooks/contexts"));
-    // The binding's run at start came before the probe.
+    // The binding's run at start was before the probe.
     recorded.remove(0);
     let mut now = contexts(&operator.out());
-    // Controllers that look at all kinds ask whenever they like, also for the version that nobody here asks for.
+    // Controllers that read all kinds send requests at any time, also for the version that no test requests.
     now.retain(|text| !text.contains(r#""desiredAPIVersion":"rec.example.org/v1beta1""#));
     for text in &now {
         assert!(recorded.contains(text), "nobody recorded {text}");
