@@ -28,7 +28,7 @@ else
   fi
 fi
 "$deny" --locked check bans licenses sources
-# The advisories are a database of their own. A machine that cannot reach it has not checked them, and says so.
+# The advisories are a database of their own. A machine that cannot reach it has not checked them, and reports this.
 log=$work/advisories
 if "$deny" --locked check advisories >"$log" 2>&1; then
   tail -n 1 "$log"

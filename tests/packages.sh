@@ -28,7 +28,7 @@ need dnf dnf
 need /usr/lib/python3/dist-packages/dnf-plugins/download.py dnf-plugins-core
 need rpm rpm
 need createrepo_c createrepo-c
-# Debian's own is old; it fetches the version that a module asks for through the module proxy.
+# Debian's own version is old; it fetches the version that a module requires through the module proxy.
 need go golang-go
 [ -n "$missing" ] || exit 0
 echo "installing Debian packages:$missing"

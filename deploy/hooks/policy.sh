@@ -1,6 +1,6 @@
 #!/bin/bash
-# Two rules for Deployments in namespaces that have the label `policy.example.com/enforce: "yes"`:
-# images must name a fixed version, and pods get no token for the API unless they ask for one.
+# Two rules for Deployments in namespaces that have the label `policy.example.com/enforce: "yes"`: images must name a fixed
+# version, and pods get no token for the API unless they request one.
 source "${FRAMEWORK_DIR:-}/shell_lib.sh"
 
 __config__() {

@@ -60,7 +60,7 @@ check_glibc() { # BASE.TAR
     fail "the binary needs glibc $needs, and Debian $suite has $has" "set SUITE to a newer Debian, or use the Dockerfile"
 }
 
-# Moves a file to where its content says and prints its descriptor.
+# Moves a file to the path of its digest and prints its descriptor.
 add_blob() { # FILE, media type
   local sum
   sum=$(sha256sum <"$1" | cut -d ' ' -f 1)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# files.sh FOLDER BINARY, from the root of the checkout: puts everything of ours into FOLDER as it lies in the image.
-# The Dockerfile and build.sh share it.
+# files.sh FOLDER BINARY, from the root of the checkout: puts all our files into FOLDER, at their paths in the image. The
+# Dockerfile and build.sh share it.
 #
 # kubectl is downloaded and checked against the catalogue (artifacts/kubectl.yaml), in the version KUBECTL_VERSION
 # [1.36.4]; or it is the file KUBECTL, unchecked.

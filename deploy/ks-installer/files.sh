@@ -1,6 +1,6 @@
 #!/bin/bash
-# files.sh FOLDER BINARY: puts the program, helm (the file HELM) and a payload (the directory PAYLOAD) into FOLDER as they
-# lie in the image of ks-installer.
+# files.sh FOLDER BINARY: puts the program, helm (the file HELM) and a payload (the directory PAYLOAD) into FOLDER, at their paths
+# in the image of ks-installer.
 set -euo pipefail
 umask 022
 folder=$1 binary=$2

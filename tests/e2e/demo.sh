@@ -1,6 +1,6 @@
 #!/bin/bash
-# The demo: three throw-away hosts on this machine, a cluster on them by kk, a request through a Service. `make demo`
-# runs it. Everything it leaves lies in target/demo, the lab's cache and the lab itself; `make demo-down` ends it.
+# The demo: three throw-away hosts on this machine, a cluster on them by kk, a request through a Service. `make demo` runs it. It
+# leaves files only in target/demo, in the lab's cache and in the lab itself; `make demo-down` ends it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # Not a release build, which takes longer to compile.

@@ -21,7 +21,7 @@ use crate::sys::say::{self, Step};
 use crate::sys::{cgroup, disk, inotify, mounts, net, packages};
 use crate::{base, sys};
 
-/// Boots what is asked for, and ends hosts beyond it.
+/// Boots the requested hosts, and ends all others.
 pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
     sys::need_root()?;
     let versions = Versions::load(&paths.data)?;
@@ -136,8 +136,8 @@ pub(crate) fn power(host: &str, on: bool) -> Result<()> {
     if on { host.power_on() } else { host.power_off() }
 }
 
-/// Removes everything that can be the lab's, in an order that works from any state a crash can leave. What cannot be
-/// removed keeps nothing else; all of it is named.
+/// Removes everything that can be the lab's, in an order that works from any state after a crash. If something cannot be removed,
+/// the rest is removed all the same, and every failure is reported.
 fn clear() -> Result<()> {
     let mut done: Vec<Result<()>> = Host::known()?.iter().map(Host::remove).collect();
     done.extend(cgroup::names()?.iter().map(|name| cgroup::remove(name)));

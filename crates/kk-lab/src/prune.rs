@@ -14,7 +14,7 @@ use crate::sys::paths::{self, Paths};
 use crate::sys::run::{command, output};
 use crate::sys::{instance, net, say};
 
-/// Removes what this checkout does not ask for. Errors: the lab is up, for it serves from the cache.
+/// Removes what this checkout does not need. Errors: the lab is up, because it serves from the cache.
 pub(crate) fn run(paths: &Paths, versions: &Versions) -> Result<()> {
     crate::sys::need_root()?;
     let _lab = paths::lock_lab()?;

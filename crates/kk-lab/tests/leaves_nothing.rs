@@ -19,7 +19,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What of the machine a lab could leave changed. Zombies are not counted: they are their parent's business.
+/// Parts of the machine's state that a lab could leave changed. Zombies are not counted: they are their parent's business.
 #[derive(Debug, PartialEq, Eq)]
 struct Machine {
     mounts: Vec<String>,

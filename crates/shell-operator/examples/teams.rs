@@ -14,7 +14,7 @@ struct Namespace {
     team: String,
 }
 
-/// What of a namespace matters: the hook is run when this changes.
+/// Selects what matters of a namespace: the hook is run when this changes.
 fn team_of(object: &Value) -> Value {
     json!({ "name": object["metadata"]["name"], "team": object["metadata"]["labels"]["team"] })
 }

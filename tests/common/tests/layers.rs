@@ -42,7 +42,7 @@ fn has_cfg_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// What one file imports, and which of its modules are compiled for tests only.
+/// The imports of one file, and its modules that are compiled for tests only.
 #[derive(Default)]
 struct Reader {
     /// Where in the crate it reads: the module of the file, and modules inside the file.

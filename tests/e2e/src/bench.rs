@@ -25,13 +25,13 @@ const TABLE: Table =
 /// Names of the measurements.
 const BENCHES: [&str; 3] = ["create_3", "again_3", "delete_3"];
 
-/// The lines between which a table stands in its file.
+/// The lines before and after a table in its file.
 pub(crate) struct Table {
     pub(crate) begin: &'static str,
     pub(crate) end: &'static str,
 }
 
-/// Measures, prints a line a figure, and writes the table. True: every goal is reached.
+/// Measures, prints a line for each result, and writes the table. True: every goal is reached.
 pub(crate) fn run(tools: &Tools, only: &[String], repeat: u8, table: Option<&Path>) -> Result<bool> {
     let unknown: Vec<&String> = only.iter().filter(|name| !BENCHES.contains(&name.as_str())).collect();
     ensure!(
@@ -203,7 +203,7 @@ fn figures(samples: &BTreeMap<&str, Vec<f64>>) -> Vec<Figure> {
     all.into_iter().filter_map(figure).collect()
 }
 
-/// Replaces what stands between the table's lines.
+/// Replaces the text between the table's lines.
 pub(crate) fn write_table(file: &Path, table: &Table, rows: &str) -> Result<()> {
     let Table { begin, end } = table;
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -27,7 +27,7 @@ const TABLE: Table = Table {
     end: "<!-- end of figures of day two -->",
 };
 
-/// Measures, prints a line a figure, and writes the table. True: every goal is reached.
+/// Measures, prints a line for each result, and writes the table. True: every goal is reached.
 pub(crate) fn run(tools: &Tools, repeat: u8, table: Option<&Path>) -> Result<bool> {
     let shared = RefCell::new(None);
     let limit = Duration::from_mins(60 + 15 * u64::from(repeat));
@@ -130,7 +130,7 @@ fn upgrade(ctx: &Context<'_>, samples: &mut BTreeMap<&'static str, Vec<f64>>) ->
     Ok(())
 }
 
-/// Runs a hand-written script on the hosts; gives what its clock says.
+/// Runs a hand-written script on the hosts; returns the time that it prints.
 fn by_hand(
     ctx: &Context<'_>,
     name: &str,

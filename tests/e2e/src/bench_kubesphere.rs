@@ -24,7 +24,7 @@ const TABLE: Table = Table {
     end: "<!-- end of figures of kubesphere -->",
 };
 
-/// Measures, prints a line a figure, and writes the table. True: every goal is reached.
+/// Measures, prints a line for each result, and writes the table. True: every goal is reached.
 pub(crate) fn run(tools: &Tools, repeat: u8, table: Option<&Path>) -> Result<bool> {
     let shared = RefCell::new(None);
     let limit = Duration::from_mins(15 + 3 * u64::from(repeat));

@@ -1,4 +1,4 @@
-//! The figures of `shell-operator`: its own bench measures, this shows them and puts them into the table.
+//! The results of `shell-operator`: its own bench measures; this module prints them and writes them into the table.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::report::line;
 /// How `--only` names it.
 pub(crate) const NAME: &str = "shell-operator";
 
-/// The long run, which is only made when it is asked for.
+/// The long run, which is only done on request.
 pub(crate) const SOAK: &str = "so_soak";
 
 const TABLE: Table = Table {
@@ -24,7 +24,7 @@ const SOAK_TABLE: Table = Table {
     end: "<!-- end of the figures of so_soak -->",
 };
 
-/// Measures, prints a line a figure, and writes the table. True: every goal is reached.
+/// Measures, prints a line for each result, and writes the table. True: every goal is reached.
 ///
 /// To be called in the directory of the workspace.
 pub(crate) fn run(name: &str, table: Option<&Path>) -> Result<bool> {
@@ -47,7 +47,7 @@ pub(crate) fn run(name: &str, table: Option<&Path>) -> Result<bool> {
         }
     }
     let status = cargo.wait()?;
-    // A goal that is not reached makes it fail as well, but not without figures.
+    // A missed goal makes it fail as well, but not without results.
     ensure!(!rows.is_empty() && (status.success() || !good), "the bench of shell-operator failed: {status}");
     if let Some(file) = table {
         write_table(file, of_name, &rows)?;

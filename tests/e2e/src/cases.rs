@@ -10,7 +10,7 @@ const ONLY: &str = "KK_E2E_CASES";
 
 /// A case of a scenario.
 pub(crate) trait Case {
-    /// What reports call it.
+    /// The name in reports.
     fn name(&self) -> &'static str;
 }
 

@@ -18,7 +18,7 @@ const WEB: &str = include_str!("../web.yaml");
 const SERVICE: &str = "web.web.svc.cluster.local";
 const ASK_FROM_POD: &str = include_str!("../ask_from_pod.sh");
 
-/// Its cache lies where no comparison of hosts looks.
+/// Its cache is in a directory that no comparison of hosts reads.
 const KUBECTL: &str =
     "kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s --cache-dir /tmp/e2e-kubectl";
 
@@ -28,7 +28,7 @@ impl Context<'_> {
         self.host(site.control_plane(), &format!("{KUBECTL} {words}"))
     }
 
-    /// What kubectl answers in JSON.
+    /// The JSON output of kubectl.
     pub(crate) fn kubectl_json(&self, site: &Site, words: &str) -> Result<Value> {
         serde_json::from_str(&self.kubectl(site, &format!("{words} -o json"))?)
             .context("kubectl answered no JSON")
@@ -66,7 +66,7 @@ pub(crate) fn nodes_are_ready(ctx: &Context<'_>, site: &Site) -> Result<()> {
     Ok(())
 }
 
-/// Nodes Ready, CoreDNS available, no pod of the system in trouble: all at the moment when `kk` says so.
+/// Nodes Ready, CoreDNS available, no pod of the system in trouble: all at the moment when `kk` reports success.
 pub(crate) fn cluster_is_complete(ctx: &Context<'_>, site: &Site) -> Result<()> {
     nodes_are_ready(ctx, site)?;
     let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;

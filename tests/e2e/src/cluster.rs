@@ -16,7 +16,7 @@ const HOSTS: u8 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     pub(crate) site: Site,
-    /// What each host was like before `kk` touched it.
+    /// The state of each host before `kk` touched it.
     pub(crate) before: BTreeMap<String, HostState>,
 }
 

@@ -11,7 +11,7 @@ use crate::process::Running;
 
 const SCRIPT: &str = include_str!("host_state.sh");
 
-/// What changes by itself on a host at rest: beginning of the entry, and why.
+/// Entries that change by themselves on an idle host: beginning of the entry, and why.
 const VOLATILE: &[(&str, &str)] = &[
     ("file /var/cache/", "caches"),
     ("content /var/cache/", "caches"),
@@ -38,8 +38,8 @@ const VOLATILE: &[(&str, &str)] = &[
 /// Kernel settings under a volatile beginning that matter nevertheless: `kk` sets them.
 const SETTINGS: &[&str] = &["sysctl fs.inotify.max_user_instances", "sysctl fs.inotify.max_user_watches"];
 
-/// What may differ when a cluster was created and deleted again with everything: part of the entry, and why. This is
-/// the whole list.
+/// Entries that may differ when a cluster was created and deleted again with everything: part of the entry, and why. This is the
+/// whole list.
 const AFTER_DELETE: &[(&str, &str)] = &[
     ("content /etc/passwd- ", "the backup that useradd and userdel write"),
     ("content /etc/group- ", "the backup that useradd and userdel write"),
@@ -134,7 +134,7 @@ pub(crate) fn expect_restored(ctx: &Context<'_>, before: &BTreeMap<String, HostS
     expect_restored_but(ctx, before, &[])
 }
 
-/// The same for hosts where entries with one of these words may differ, too.
+/// The same for hosts where entries with one of these texts may differ, too.
 pub(crate) fn expect_restored_but(
     ctx: &Context<'_>,
     before: &BTreeMap<String, HostState>,

@@ -3,8 +3,8 @@ export LC_ALL=C
 systemctl is-system-running --wait >/dev/null 2>&1 || true
 tab=$(printf '\t')
 
-# Paths with their kind, mode, owner and link target; contents of regular files by their sum. Names on these hosts
-# hold no line breaks. The data directories are file systems of their own: paths are enough there.
+# Paths with their kind, mode, owner and link target; contents of regular files by their checksum. Names on these hosts contain no
+# line breaks. The data directories are file systems of their own: paths are enough there.
 list() {
   find "$@" -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \) -prune \
     -o -printf 'file %p\t%y %m %u:%g %l\n'
@@ -43,7 +43,7 @@ ip -o addr | awk '{print "address " $2 " " $4 "\t"}'
 ip route show table all | sed "s/^/route /; s/\$/$tab/"
 ip rule | sed "s/^/rule /; s/\$/$tab/"
 for family in iptables ip6tables; do
-  # Built-in chains are there or not as soon as anybody looks; they matter when they hold a rule or another policy.
+  # Any query may create the built-in chains; they matter only when they contain a rule or another policy.
   $family-save 2>/dev/null | grep -v -e '^#' -e '^\*' -e '^COMMIT' -e '^:[A-Z]* ACCEPT' |
     sed "s/ \[[0-9]*:[0-9]*\]\$//; s/^/$family /; s/\$/$tab/" || true
 done

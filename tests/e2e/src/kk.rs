@@ -44,7 +44,7 @@ impl KkRun {
         Ok(self)
     }
 
-    /// Errors: it did not say one of the words (case does not matter).
+    /// Errors: one of the texts is missing in its messages (case does not matter).
     pub(crate) fn expect_said(&self, words: &[&str]) -> Result<&Self> {
         let said = self.said();
         for word in words {
@@ -102,7 +102,7 @@ impl Context<'_> {
         KkRun::of(self.kk_start(site, command, more)?)
     }
 
-    /// Runs it. Errors: it fails, or says at its end that not all is well.
+    /// Runs it. Errors: it fails, or does not report success at its end.
     pub(crate) fn kk_ok(&self, site: &Site, command: &str, more: &[&str]) -> Result<KkRun> {
         let run = self.kk(site, command, more)?;
         run.expect_code(0)?;

@@ -1,4 +1,4 @@
-//! The lab: hosts that are booted, looked into and broken by `kk-lab`.
+//! The lab: hosts that `kk-lab` boots, inspects and breaks.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -16,9 +16,9 @@ use crate::process::{Job, Running};
 /// The lab's own registry listens on 5000.
 const PORT: u16 = 5001;
 
-/// Who may use the empty registry, and the password.
+/// The user of the empty registry, and the password.
 pub(crate) const USER: (&str, &str) = ("lab", "lab-registry");
-/// The same for the registry: bcrypt with few rounds, because it is asked for every request.
+/// The same for the registry: bcrypt with few rounds, because every request checks the password.
 const PASSWORDS: &str = "lab:$2b$05$G2odEzYCKZVD2ZOGlwJfT.9cV6Sw6hazF3AL9SuUsM1KJvDnkFt1W\n";
 
 /// A registry that runs until it is dropped.
@@ -87,7 +87,7 @@ impl Registry {
         whole.map(|file| Ok((file.clone(), fs::metadata(&file)?.modified()?))).collect()
     }
 
-    /// Errors: there is no blob, or one is not what its digest says.
+    /// Errors: there is no blob, or a blob does not match its digest.
     pub(crate) fn expect_whole(&self, ctx: &Context<'_>) -> Result<()> {
         let script = "for blob in sha256/*/*; do
                           [ ! -e $blob/data ] || [ \"$(sha256sum <$blob/data)\" = \"${blob##*/}  -\" ] || echo $blob
@@ -136,7 +136,7 @@ pub(crate) fn holds(lab: Lab, repository: &str, tag: &str) -> Result<bool> {
     Ok(lab_registry(lab)?.storage.join(link_of(repository, tag)).exists())
 }
 
-/// Where the digest of a tag stands.
+/// The file that contains the digest of a tag.
 fn link_of(repository: &str, tag: &str) -> String {
     format!("docker/registry/v2/repositories/{repository}/_manifests/tags/{tag}/current/link")
 }

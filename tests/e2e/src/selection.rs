@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::scenarios::GROUPS;
 use crate::suite::{Group, Scenario};
 
-/// The group of today, for `--group`.
+/// The name by which `--group` selects the group that is due on the current day.
 const TODAY: &str = "today";
 const SECONDS_OF_A_DAY: u64 = 86_400;
 /// Directories in which a change may affect any scenario. Documentation is in none of them.

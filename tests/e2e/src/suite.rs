@@ -24,7 +24,7 @@ const BUILD_LIMIT: Duration = Duration::from_hours(1);
 /// One scenario.
 #[derive(Clone, Copy)]
 pub(crate) struct Scenario {
-    /// What `--only` takes.
+    /// The name for `--only`.
     pub(crate) name: &'static str,
     /// The behaviour that it shows, in a line.
     pub(crate) about: &'static str,
@@ -83,7 +83,7 @@ impl Group {
     }
 }
 
-/// Why a scenario did not run: it needs what is not here. That is neither a success nor a failure.
+/// Why a scenario did not run: it needs something that is missing here. That is neither a success nor a failure.
 #[derive(Debug)]
 pub(crate) struct NotRun(pub(crate) String);
 
@@ -166,7 +166,7 @@ pub(crate) fn run(tools: &Tools, selection: &Selection, options: Options) -> Res
     Ok(tally == Tally::default())
 }
 
-/// What did not pass.
+/// The scenarios that did not pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     failed: usize,

@@ -11,7 +11,7 @@ use crate::sys::run::{bound, command, output};
 pub(crate) mod disk_image;
 pub(crate) mod tree;
 
-/// The release that hosts run when none is asked for.
+/// The default release of hosts.
 pub(crate) const SUITE: &str = "bookworm";
 
 /// Releases that hosts can run.

@@ -1,4 +1,4 @@
-//! The tree of files that containers lie above as overlays.
+//! The tree of files below the overlays of containers.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ use crate::mirror::{servers, tls};
 use crate::sys::files::write_secret;
 use crate::sys::paths::{self, Paths};
 
-/// Registries whose images the lab's own registry stands in for.
+/// Registries that the lab's own registry replaces.
 const REGISTRIES: [&str; 4] = ["registry.k8s.io", "ghcr.io", "docker.io", "quay.io"];
 
 /// Writes the file; readable by its owner alone, for it may hold a password.
@@ -96,7 +96,7 @@ fn host_entry(host: &Host, user: Option<&SudoUser>) -> String {
     )
 }
 
-/// What differs from the defaults, and why.
+/// Settings that differ from the defaults, and why.
 const CLUSTER: &str = "  controlPlaneEndpoint:
     domain: lb.kubesphere.local
     address: \"\"

@@ -17,7 +17,7 @@ use crate::sys::{background, cgroup, instance, mounts, net};
 /// System calls that container runtimes inside the host need; nspawn refuses them by default.
 const SYSTEM_CALLS: &str =
     "@keyring @privileged @mount @module @raw-io @reboot @swap @debug bpf perf_event_open";
-/// Directories that containers lie in: real ones of this machine.
+/// Data directories of components on the host: real directories of this machine.
 const DATA: [&str; 3] = ["containerd", "kubelet", "etcd"];
 
 /// Process id (as this machine sees it) of the host's systemd, when it runs.
@@ -65,7 +65,7 @@ fn mount_root(host: &Host, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What starts the host.
+/// The command that starts the host.
 pub(super) fn command_line(host: &Host, settings: &Settings, tree: &Path) -> Result<Command> {
     mount_root(host, tree)?;
     let mut words = vec![
@@ -77,7 +77,7 @@ pub(super) fn command_line(host: &Host, settings: &Settings, tree: &Path) -> Res
         format!("--network-bridge={}", network::bridge(host, settings)),
         "--resolv-conf=off".into(),
         "--link-journal=no".into(),
-        // No systemd of this machine is asked for anything: it may not run here at all.
+        // This machine may not run systemd at all, so no request is sent to it.
         "--keep-unit".into(),
         "--register=no".into(),
         "--private-users=no".into(),

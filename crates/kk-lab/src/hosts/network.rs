@@ -41,7 +41,7 @@ pub(super) fn second_mac(host: &Host) -> String {
     format!("52:54:00:1f:00:{:02x}", host.number)
 }
 
-/// The bridge that the first cable goes to: one of the host's own where a relay leads on.
+/// The bridge at the end of the first cable: a bridge of the host's own if a relay follows.
 pub(super) fn bridge(host: &Host, settings: &Settings) -> String {
     if settings.delay_ms.is_some() { format!("bd-{}", host.name) } else { net::BRIDGE.to_owned() }
 }

@@ -39,7 +39,7 @@ pub(super) fn prepare(host: &Host, settings: &Settings, base: &Path) -> Result<(
     Ok(())
 }
 
-/// What starts the host.
+/// The command that starts the host.
 pub(super) fn command_line(host: &Host, settings: &Settings, kernel: &Path, initrd: &Path) -> Command {
     let directory = host.directory();
     let mut words = vec![

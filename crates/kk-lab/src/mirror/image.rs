@@ -20,7 +20,7 @@ const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What lies at a path of an image.
+/// A file or a link of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     File(PathBuf),

@@ -23,14 +23,14 @@ use crate::sys::{disk, hash, packages};
 /// How often a process that waits for another one's build probes again.
 const POLL: Duration = Duration::from_millis(500);
 
-/// From this version on Go fetches by itself the version that a module asks for.
+/// From this version on Go itself fetches the version that a module requires.
 const FETCHES_ITSELF: (u32, u32) = (1, 21);
 
 /// Finished programs of one component.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
     pub(crate) directory: PathBuf,
-    /// Changes when anything that goes into the programs does.
+    /// Changes with every input of the programs.
     pub(crate) key: String,
 }
 
@@ -172,7 +172,7 @@ fn location(paths: &Paths, build: &Build) -> Result<Programs> {
         let path = build.module.join(file);
         sha.update(fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
     }
-    // Without these words a component has the key that it had before there were any.
+    // Only added if there are any, so that the keys of other components do not change.
     for name in &build.packages {
         sha.update(format!("package={name} "));
     }
@@ -230,7 +230,7 @@ fn take_module_files(paths: &Paths, go: &Path, build: &Build, directory: &Path) 
     Ok(())
 }
 
-/// Where a module lies, by the answer of `go mod download -json`.
+/// The directory of a module, from the output of `go mod download -json`.
 fn directory_of_module(answer: &str) -> Result<PathBuf> {
     let answer: serde_json::Value =
         serde_json::from_str(answer).context("`go mod download` answers no JSON")?;

@@ -27,7 +27,7 @@ use crate::sys::{disk, hash, say};
 type Catalogue = BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>;
 type AllPrograms = BTreeMap<(String, String), Programs>;
 
-/// What remains known of something published.
+/// The record of a published item.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     /// Of everything it was made from.
@@ -51,7 +51,7 @@ pub(crate) fn build(
     let builds = versions.builds(&paths.data, kubernetes, with)?;
     let (name, key) = whole(paths, &builds, kubernetes, with)?;
     if record(paths, &name).key == key && catalogue_file(paths).exists() {
-        // Who needs nothing built does not wait for another build.
+        // If nothing has to be built, do not wait for another build.
         let alone = paths.try_lock("build")?;
         return alone.map_or(Ok(()), |_alone| programs::clear_go_caches(paths, &builds));
     }
@@ -114,7 +114,7 @@ fn publish_file(target: &Path, file: &MirrorFile, made: &Programs) -> Result<Str
         tar.into_inner()?.finish()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     }
     let sum = hash::of_file(&unfinished)?;
-    // Renaming onto another link of the same file does nothing and keeps both names, so the old name goes first.
+    // Renaming onto another link of the same file does nothing and keeps both names, so the old name is removed first.
     let _ = fs::remove_file(target);
     fs::rename(&unfinished, target)?;
     let mut beside = target.as_os_str().to_owned();
@@ -179,10 +179,10 @@ fn publish_image(
 ) -> Result<()> {
     let name = format!("image-{}-{version}", image.repositories[0].replace('/', "-"));
     let before = record(paths, &name);
-    // What lies below the program is part of the image: another slice is another image.
+    // The slice below the program is part of the image: another slice is another image.
     let below = if image.slice { slice::recipe() } else { String::new() };
     let made_from = hash::of_text(&format!("{} {image:?} {}{below}", made.key, base.display()));
-    // Tags that another Kubernetes version asked for earlier stay: their list is the second half of the key.
+    // Tags that another Kubernetes version required earlier stay: their list is the second half of the key.
     let (old_from, old_tags) = before.key.split_once(' ').unwrap_or_default();
     let storage = Storage::new(&paths.registry());
     if old_from == made_from && storage.has(&image.repositories) {
@@ -211,7 +211,7 @@ fn publish_image(
     keep(paths, &name, &Record { key, catalogue: Catalogue::new() })
 }
 
-/// Repository and tag of every image that this kubeadm asks for, without the registry's name.
+/// Repository and tag of every image that this kubeadm requires, without the registry's name.
 fn images_of(kubeadm: &Path, version: &str) -> Result<Vec<(String, String)>> {
     let words = ["config", "images", "list", "--kubernetes-version", &format!("v{version}")];
     let said = output(Command::new(kubeadm).args(words))?;

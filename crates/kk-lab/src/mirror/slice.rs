@@ -1,5 +1,6 @@
-//! The piece of Debian that lies below kube-proxy and flanneld in their images: iptables with its extensions and the
-//! libraries it loads, `nft`, `ipset` with the names of protocols, `sh`, `cp`, `ip`, `conntrack`, `modprobe`. Cut out of the hosts' root file system, about 17 MB.
+//! The slice of Debian below kube-proxy and flanneld in their images: iptables with its extensions and the libraries it loads,
+//! `nft`, `ipset` with the names of protocols, `sh`, `cp`, `ip`, `conntrack`, `modprobe`. Cut out of the hosts' root file system,
+//! about 17 MB.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,7 +30,7 @@ const PROGRAMS: [&str; 14] = [
 const IPTABLES: [&str; 6] =
     ["iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"];
 
-/// A link and where it leads. kube-proxy cleans up nothing of IPVS when there is no `modprobe`.
+/// A link and its target. kube-proxy cleans up nothing of IPVS when there is no `modprobe`.
 const MODPROBE: (&str, &str) = ("usr/sbin/modprobe", "../bin/kmod");
 
 /// Names that ipset and nft read.
@@ -76,7 +77,7 @@ fn extensions(base: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Libraries that the files load, by the loader's own word.
+/// Libraries that the files load, as the loader reports them.
 fn libraries(base: &Path, files: &[String]) -> Result<BTreeSet<String>> {
     let absolute = files.iter().map(|path| format!("/{path}"));
     let said =
@@ -109,7 +110,7 @@ fn take(base: &Path, path: &str, files: &mut Files) -> Result<()> {
     take(base, &next, files)
 }
 
-/// Where a link inside the root leads, as a path from the root.
+/// The target of a link inside the root, as a path from the root.
 fn target_of(link: &Path, target: &Path) -> Result<String> {
     let start = if target.is_absolute() { Path::new("") } else { link.parent().unwrap_or(Path::new("")) };
     let mut path = PathBuf::new();

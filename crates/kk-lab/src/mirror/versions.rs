@@ -24,7 +24,7 @@ pub(crate) struct Versions {
 struct Component {
     versions: Vec<String>,
     seconds: u64,
-    /// Built only when it is asked for by name.
+    /// Built only when it is requested by name.
     #[serde(default)]
     on_demand: bool,
     #[serde(default)]

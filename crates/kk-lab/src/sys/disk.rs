@@ -1,4 +1,4 @@
-//! Free disk, looked at before anything starts: a build that fails half-way costs minutes.
+//! Checks the free disk before anything starts: a build that fails half-way costs minutes.
 
 use std::path::Path;
 

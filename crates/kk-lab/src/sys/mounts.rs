@@ -20,7 +20,7 @@ fn points_under(table: &str, directory: &Path) -> Vec<PathBuf> {
     points.filter(|point| point.starts_with(directory)).collect()
 }
 
-/// Unmounts everything at `directory` and below. Lazily: a process that still stands in it must not keep the lab up.
+/// Unmounts everything at `directory` and below. Lazily: a process whose working directory is there must not keep the lab up.
 pub(crate) fn detach_all(directory: &Path) -> Result<()> {
     for point in under(directory)? {
         unmount(&point, UnmountFlags::DETACH)

@@ -11,13 +11,13 @@ use anyhow::{Context, Result, ensure};
 use crate::sys::run::{command, output};
 use crate::sys::{instance, mounts};
 
-/// The bridge's own address: mirror, registry, and the hosts' gateway that leads nowhere.
+/// The bridge's own address: mirror, registry, and the hosts' gateway, which has no way out.
 pub(crate) const GATEWAY: &str = "172.30.0.1";
 /// Bridge that every host is plugged into.
 pub(crate) const BRIDGE: &str = "br0";
 /// Bridge of the second network.
 pub(crate) const SECOND_BRIDGE: &str = "br1";
-/// The second network's gateway, which leads nowhere either.
+/// The second network's gateway, which has no way out either.
 pub(crate) const SECOND_GATEWAY: &str = "10.99.0.1";
 const NAMESPACES: &str = "/run/netns";
 
@@ -49,7 +49,8 @@ pub(crate) fn up() -> Result<()> {
     }
     down()?;
     output(&mut command("ip", ["netns", "add", &namespace()])).context("cannot create the lab's network")?;
-    // Inside the namespace only: a forwarding gateway without a route says "unreachable" at once, a deaf one lets time out.
+    // Only inside the namespace. A forwarding gateway without a route reports "unreachable" at once; without forwarding,
+    // connections would time out.
     output(&mut inside("sysctl", ["-qw", "net.ipv4.ip_forward=1"]))?;
     ip("link set lo up")?;
     ip(&format!("link add {BRIDGE} type bridge"))?;
@@ -69,7 +70,7 @@ pub(crate) fn second_up() -> Result<()> {
     ip(&format!("link set {SECOND_BRIDGE} up"))
 }
 
-/// `ip` in the lab's namespace; words are parted by single spaces.
+/// `ip` in the lab's namespace; arguments are separated by single spaces.
 pub(crate) fn ip(words: &str) -> Result<()> {
     output(command("ip", ["-n", &namespace()]).args(words.split(' ')))
         .context("cannot create the lab's network")?;

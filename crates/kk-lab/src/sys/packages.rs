@@ -1,4 +1,4 @@
-//! Debian packages the lab stands on. Nothing is asked of apt while nothing is missing.
+//! Debian packages that the lab needs. apt is called only if a package is missing.
 
 use std::path::Path;
 

@@ -50,12 +50,12 @@ impl Paths {
         self.cache.join("rootfs")
     }
 
-    /// What mirror and registry hold, and what it was made from.
+    /// Records of the contents of mirror and registry, and of their sources.
     pub(crate) fn published(&self) -> PathBuf {
         self.cache.join("published")
     }
 
-    /// Half-finished things; what lies here may be removed at any time that no build runs.
+    /// Unfinished files and directories. They may be removed whenever no build runs.
     pub(crate) fn unfinished(&self) -> PathBuf {
         self.cache.join("unfinished")
     }

@@ -7,17 +7,17 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Lines of a failed program's own words that its error repeats.
+/// Last lines of a failed program's output that its error repeats.
 const LAST_LINES: usize = 15;
 
-/// A command from words, for the calls whose arguments are known.
+/// A command with fixed arguments.
 pub(crate) fn command<S: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(program);
     command.args(args);
     command
 }
 
-/// A program that works for minutes and ends with this one, however that ends: nothing else would end it.
+/// A program that runs for minutes. It ends together with this one, however this one ends: nothing else would end it.
 pub(crate) fn bound(program: impl AsRef<OsStr>) -> Command {
     let mut command = command("setpriv", ["--pdeathsig", "TERM", "--"]);
     command.arg(program);
@@ -42,7 +42,7 @@ pub(crate) fn output_with_input(command: &mut Command, input: &str) -> Result<St
         .spawn()
         .with_context(|| format!("cannot start `{}`", shown(command)))?;
     let mut stdin = child.stdin.take().context("the child has no stdin")?;
-    // A program that ends without reading says itself why.
+    // A program that ends without reading reports the reason itself.
     let written = stdin.write_all(input.as_bytes());
     drop(stdin);
     let said = checked(command, &child.wait_with_output()?)?;

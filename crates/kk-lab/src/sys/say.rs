@@ -1,12 +1,12 @@
-//! The one place of this program that prints. Progress goes to stderr, answers (status, file names) to stdout,
-//! so that a script can read the answer while a person sees what takes so long.
+//! The only module of this program that prints. Progress is written to stderr, answers (status, file names) to stdout, so that a
+//! script can read the answer while a person sees what takes so long.
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
-/// How often a long step says that it is still alive.
+/// How often a long step reports that it still runs.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
 /// One line of progress on stderr. A closed stderr is no failure.
@@ -19,7 +19,7 @@ pub(crate) fn answer(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// A long step: says its beginning, a sign of life now and then, and its end with the seconds it took.
+/// A long step: prints its beginning, a sign of life now and then, and its end with the seconds it took.
 pub(crate) struct Step {
     title: String,
     begun: Instant,
@@ -42,7 +42,7 @@ impl Step {
         Self { title: title.to_owned(), begun, stop: Some(stop), ticker: Some(ticker) }
     }
 
-    /// Ends the step well. A step that is dropped instead (on an error) only falls silent.
+    /// Ends the step successfully. A step that is dropped instead (on an error) only stops printing.
     pub(crate) fn done(self) {
         progress(&format!("{}: done in {:.1} s", self.title, self.begun.elapsed().as_secs_f32()));
     }

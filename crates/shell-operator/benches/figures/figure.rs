@@ -43,7 +43,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// The value below which `part` of `values` lie; `part` is between 0 and 1.
+/// The value that `part` of `values` do not exceed; `part` is between 0 and 1.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

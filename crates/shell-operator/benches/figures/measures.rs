@@ -51,7 +51,7 @@ fn figure(
 }
 
 impl Bench {
-    /// An operator with hooks that do nothing but write the time.
+    /// An operator with hooks that only write the time.
     fn operator(&self, hooks: usize, binding: &str) -> Operator {
         let mut setup = Setup::new(&self.plane).flag("--kube-client-qps=200").flag("--kube-client-burst=400");
         for i in 0..hooks {
@@ -205,7 +205,7 @@ fn latency(bench: &Bench) -> Vec<Figure> {
     ]
 }
 
-/// How long the operator has dealt with events that had arrived, as it says itself.
+/// How long the operator has handled events that had arrived, by its own metrics.
 fn seconds_of_events(operator: &Operator) -> f64 {
     let text = operator.get("/metrics").unwrap();
     let sums = text.lines().filter(|line| line.starts_with("shell_operator_kube_event_duration_seconds_sum"));

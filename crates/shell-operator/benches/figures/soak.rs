@@ -24,7 +24,7 @@ const MINUTES: u32 = 20;
 const CATCH_UP: Duration = Duration::from_mins(5);
 const SAMPLE: Duration = Duration::from_secs(2);
 
-/// What happens meanwhile.
+/// An event during the run.
 enum Disturbance {
     HookFails,
     HookSucceeds,
@@ -108,7 +108,7 @@ fn change(api: &Api, written: &Mutex<Changes>, ended: &AtomicBool) {
     }
 }
 
-/// Disturbs the operator and looks at its memory; the samples in MB.
+/// Disturbs the operator and samples its memory; the samples in MB.
 fn sample(plane: &mut ControlPlane, operator: &Operator, time: Duration) -> Vec<f64> {
     let begin = Instant::now();
     let fail = operator.out().join("fail");

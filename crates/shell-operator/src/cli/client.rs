@@ -1,4 +1,4 @@
-//! Commands that ask a running operator over its debug socket.
+//! Commands that query a running operator over its debug socket.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

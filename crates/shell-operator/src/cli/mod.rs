@@ -100,9 +100,9 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Shows why the arguments are wrong, or the help that they ask for. The exit code of wrong ones is the original's.
+/// Shows why the arguments are wrong, or the requested help. The exit code of wrong arguments is the original's.
 fn refuse(error: &clap::Error) -> ExitCode {
-    // There is nowhere to report that the terminal is gone.
+    // If the terminal is closed, there is nowhere to report it.
     let _ = error.print();
     if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -67,7 +67,7 @@ pub fn explain(error: &kube::Error) -> String {
     }
 }
 
-/// What to do about errors that have a certain text in them.
+/// Hints for errors that contain a certain text.
 const HINTS: [(&str, &str); 2] = [
     (
         "invalid peer certificate",
@@ -95,12 +95,12 @@ pub(super) fn is_expired(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 410)
 }
 
-/// Whether the error says that the resource does not know the verb.
+/// Whether the error reports that the resource does not support the verb.
 pub(super) fn is_not_allowed(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 405)
 }
 
-/// Whether the error says that there is no such resource or object.
+/// Whether the error reports that there is no such resource or object.
 pub(crate) fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }

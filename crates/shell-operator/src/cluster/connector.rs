@@ -1,7 +1,7 @@
 //! Connections of watches, which read from the socket in large pieces.
 //!
-//! TLS asks for 4 KiB at a time, and the API server writes an event in three pieces: without a buffer that is four system
-//! calls an event.
+//! TLS reads 4 KiB at a time, and the API server writes an event in three pieces: without a buffer that is four system calls an
+//! event.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

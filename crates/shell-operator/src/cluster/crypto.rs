@@ -1,7 +1,7 @@
-//! The TLS library's keys, in a form that takes every client certificate that an API server takes.
+//! The TLS library's keys, in a form that accepts every client certificate that an API server accepts.
 //!
-//! rustls compares a key with its certificate and refuses certificates of X.509 version 1 with that: what `openssl x509`
-//! makes without extensions. API servers accept them. A key that does not say its public half is not compared.
+//! rustls compares a key with its certificate and therefore refuses certificates of X.509 version 1, which `openssl x509` makes
+//! without extensions. API servers accept them. A key that does not reveal its public half is not compared.
 
 use std::sync::Arc;
 

@@ -35,8 +35,8 @@ fn fuzz_lines_of_watches() {
         let read = |text: &[u8]| {
             digest(text, &resource, &views, |_| {}).map(|(digest, version)| (format!("{digest:?}"), version))
         };
-        // Keys that are escaped are not found, and which one of a repeated key counts is nowhere said; the API server
-        // escapes and repeats none.
+        // Escaped keys are not found, and no rule defines which value of a repeated key counts; the API server escapes and
+        // repeats no keys.
         let unusual = object.contains(&b'\\') || repeats_a_key(object);
         if let (Some(pruned), Ok(whole), false) = (pruned, read(object), unusual) {
             assert_eq!(read(&pruned).unwrap(), whole, "{}", String::from_utf8_lossy(object));

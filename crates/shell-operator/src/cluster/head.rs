@@ -46,7 +46,7 @@ pub(super) fn split_event(line: &[u8]) -> Option<(&[u8], &[u8])> {
     })
 }
 
-/// The same, when it is written as API servers do: then the object need not be looked through for its end.
+/// The same for events in the form that API servers write: then the end of the object need not be searched.
 fn usual_event(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = line.strip_prefix(b"{\"type\":\"")?;
     let end = memchr::memchr(b'"', rest)?;

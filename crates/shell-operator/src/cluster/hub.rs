@@ -98,8 +98,8 @@ impl Hub {
         }
     }
 
-    /// Tells `monitor` the namespaces with these labels, from now on. It reads the watch of the hook's own binding on
-    /// them when there is one: the hook must not know a namespace before the operator looks into it.
+    /// Reports the namespaces with these labels to `monitor`, from now on. If the hook's own binding watches them, `monitor`
+    /// reads the same watch: the hook must not know a namespace before the operator reads it.
     pub(super) fn attach_to_namespaces(&self, monitor: &Arc<Monitor>, labels: &LabelSelector) {
         let selection = Selection {
             resource: Resource::namespaces(),
@@ -108,7 +108,7 @@ impl Hub {
             fields: String::new(),
         };
         self.subscribe(monitor, selection, None, true);
-        // Bindings wait for the namespaces before they say what they watch in them: this cannot wait for `start`.
+        // Bindings wait for the namespaces before they select what they watch in them: this cannot wait for `start`.
         monitor.sources().iter().for_each(|source| self.run(&source.watch));
     }
 

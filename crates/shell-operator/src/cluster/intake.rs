@@ -39,12 +39,12 @@ impl Intake {
         Self { watch, views, needs, fingerprints, sink, metrics, pace }
     }
 
-    /// Whether the rest of objects is not looked at.
+    /// Whether only the metadata of objects is read.
     pub(super) fn needs_metadata_only(&self) -> bool {
         self.needs.are_metadata()
     }
 
-    /// Ends a list, which has been taken whole: what it did not have is gone. The first one makes the watch ready.
+    /// Ends a list, which has been taken whole: objects that it did not contain are gone. The first list makes the watch ready.
     pub(super) fn end_list(&self) {
         let first = *self.watch.listed.borrow() != ListState::Ready;
         let mut state = self.watch.lock();
@@ -100,7 +100,7 @@ impl Intake {
         Some(version)
     }
 
-    /// Takes a new version of an object of which nothing else that matters has changed: most events are such.
+    /// Takes a new version of an object without any other change that matters, which is the most frequent event.
     fn renew(
         &self,
         event: Option<WatchEvent>,

@@ -101,7 +101,7 @@ fn skip_value(text: &[u8], at: usize) -> Option<usize> {
                 at += 1;
             }
             _ if depth > 0 => at += 1,
-            // A number or a word, up to what follows a value.
+            // A number or a literal (`true`, `false`, `null`), up to the next delimiter.
             _ => {
                 let rest =
                     text[at..].iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n'));

@@ -23,7 +23,7 @@ pub(super) struct Reader {
     pace: Pace,
 }
 
-/// Says whether the reader may wait for more events.
+/// Whether the reader may wait for more events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pace(Arc<AtomicBool>);
 

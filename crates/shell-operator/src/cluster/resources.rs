@@ -79,7 +79,7 @@ pub enum FindError {
         /// A version that has such a kind.
         elsewhere: Option<String>,
     },
-    /// The API server could not be asked.
+    /// The request to the API server failed.
     #[error("{}", api::explain(.0))]
     Client(#[from] kube::Error),
 }
@@ -88,7 +88,7 @@ pub enum FindError {
 pub struct Resources {
     client: Client,
     known: Mutex<HashMap<String, (Instant, APIResourceList)>>,
-    /// All groups but the core group. Locked while the API server is asked, so that all who look share one answer.
+    /// All groups except the core group. Locked while the API server is queried, so that all callers share one answer.
     groups: tokio::sync::Mutex<Option<(Instant, Arc<[APIResourceList]>)>>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct View {
 pub(super) struct Store {
     pub(super) views: Vec<View>,
     objects: BTreeMap<Box<str>, Stored>,
-    /// Counts full lists; an object that the last one did not have is gone.
+    /// Counts full lists; an object that the last list did not contain is gone.
     round: u32,
 }
 
@@ -160,7 +160,7 @@ impl Store {
         known.map(|known| (known.version, known.round) = (version_number(version), round)).is_some()
     }
 
-    /// Takes a new state of an object and says what changed. `Added` or `Modified` follows from what is known.
+    /// Takes a new state of an object and returns the changes. `Added` or `Modified` follows from the known state.
     pub(super) fn put(&mut self, digest: Digest, kind: &str) -> Vec<ViewChange> {
         let Digest { key, stored } = digest;
         let stored = Stored { round: self.round, ..stored };
@@ -184,7 +184,7 @@ impl Store {
         self.changes(&all, WatchEvent::Deleted, &key, &stored, kind)
     }
 
-    /// Ends a full list: what it did not have is gone.
+    /// Ends a full list: objects that it did not contain are gone.
     pub(super) fn end_list(&mut self, kind: &str) -> Vec<ViewChange> {
         let round = self.round;
         let gone: Vec<(Box<str>, Stored)> =

@@ -24,11 +24,11 @@ use crate::metrics::OperatorMetrics;
 const PAGE: &str = "500";
 /// How long one watch request lasts.
 const WATCH_SECONDS: &str = "300";
-/// A watch that is silent for longer is taken to be dead: the API server sends a bookmark every minute.
+/// A watch without any data for longer counts as dead: the API server sends a bookmark every minute.
 const SILENCE: Duration = Duration::from_secs(150);
 /// Memory that is kept for the text of an event, in bytes.
 const USUAL_LINE: usize = 64 << 10;
-/// A watch that ends earlier than that, without a word, is broken: it is not taken up again at once.
+/// A watch that ends earlier than that, without any data, is broken: it is not resumed at once.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Pauses after failures: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
@@ -188,7 +188,7 @@ impl Watcher {
         };
         let body = match self.client.request_stream(request).await {
             Ok(body) => body,
-            // What can only be listed is listed again and again.
+            // A resource that can only be listed is listed again and again.
             Err(error) if api::is_expired(&error) || api::is_not_allowed(&error) => return End::Expired,
             Err(error) => return End::Broken(api::explain(&error)),
         };

@@ -118,7 +118,7 @@ impl Kubernetes {
         self.key("nameSelector", json!({ "matchNames": names }))
     }
 
-    /// What of an object matters, as a jq program. Objects are not kept then.
+    /// A jq program that selects what matters of an object. Objects are not kept then.
     #[must_use]
     pub fn jq_filter(self, filter: &str) -> Self {
         self.key("jqFilter", filter).key("keepFullObjectsInMemory", false)

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use serde_json::{Map, Value};
 
-/// Errors and warnings found so far. Shared by reference; the reader that owns it asks for them at the end.
+/// Errors and warnings found so far. Shared by reference; the reader that owns it takes them at the end.
 #[derive(Default)]
 pub(super) struct Problems {
     errors: RefCell<Vec<String>>,

@@ -10,7 +10,7 @@ use super::{MAIN_QUEUE, SharedFilter};
 use crate::duration;
 use crate::jq::Filter;
 
-/// What happened to an object.
+/// The kind of an object's change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WatchEvent {
     /// It is new.
@@ -86,9 +86,9 @@ pub struct KubernetesBinding {
     pub label_selector: Option<LabelSelector>,
     /// Fields the objects must have.
     pub field_selector: Vec<FieldRequirement>,
-    /// Namespaces to look in.
+    /// Namespaces of the objects.
     pub namespace: NamespaceSelector,
-    /// What of an object matters.
+    /// Selects what matters of an object.
     pub filter: Option<SharedFilter>,
     /// Whether a failed run is only logged.
     pub allow_failure: bool,

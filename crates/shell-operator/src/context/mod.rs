@@ -83,7 +83,7 @@ pub enum Event {
 /// Kind, namespace and name of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// Kind, as the object says it.
+    /// Kind, as the object names it.
     pub kind: String,
     /// Namespace; empty for cluster-wide objects.
     pub namespace: String,
@@ -129,7 +129,7 @@ pub fn one_of_a_kind(contexts: Vec<BindingContext>) -> Vec<BindingContext> {
 }
 
 #[doc(hidden)]
-/// Drops each context that is followed by one of the same group: the last one stands for all.
+/// Drops each context that is followed by another of the same group: the last one represents all.
 pub fn collapse_groups(contexts: Vec<BindingContext>) -> Vec<BindingContext> {
     let mut kept: Vec<BindingContext> = Vec::with_capacity(contexts.len());
     for context in contexts {

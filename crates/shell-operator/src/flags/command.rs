@@ -31,7 +31,7 @@ fn adapt_arg(arg: Arg) -> Arg {
         .value_name("BOOL")
 }
 
-/// Whether something is switched on: words as Go reads them, and some more.
+/// Whether something is switched on: values as Go reads them, and some more.
 pub(super) fn switch(text: &str) -> Result<bool, String> {
     match text.to_lowercase().as_str() {
         "1" | "t" | "true" | "y" | "yes" | "on" => Ok(true),

@@ -1,9 +1,8 @@
 //! Random texts for every reader of foreign input: `make fuzz`.
 //!
-//! A text is one of `tests/fixtures/fuzz/TARGET/`, changed at random places; a property says what must hold for each.
-//! `arbtest` drives it on stable Rust: `ARBTEST_BUDGET_MS` is the time for each target, and what fails is run again by
-//! `ARBTEST_SEED`, which it prints. Put the text that failed among the fixtures. In an ordinary test run each target has a
-//! tenth of a second.
+//! A text is one of `tests/fixtures/fuzz/TARGET/`, changed at random positions; a property must hold for each text. `arbtest`
+//! drives it on stable Rust: `ARBTEST_BUDGET_MS` is the time for each target, and a failure is repeated with `ARBTEST_SEED`,
+//! which it prints. Add the failed text to the fixtures. In an ordinary test run each target has a tenth of a second.
 
 mod contexts;
 mod patches;
@@ -123,7 +122,7 @@ pub(crate) fn are_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Runs `property` with random data until the time is over, and says how often that was.
+/// Runs `property` with random data until the time is over, and reports the number of runs.
 pub(crate) fn fuzz(target: &str, mut property: impl FnMut(&mut Unstructured<'_>) -> Result<()>) {
     let mut runs = 0_u64;
     let counted = |u: &mut Unstructured<'_>| {

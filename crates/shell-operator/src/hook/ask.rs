@@ -20,7 +20,7 @@ const LARGEST: usize = 4 << 20;
 /// How long a hook may take to print its configuration.
 #[derive(Clone, Copy)]
 pub(super) struct ConfigTime {
-    /// After this time a warning says what is waited for.
+    /// After this time a warning reports what is waited for.
     pub(super) expected: Duration,
     /// After this time the hook is ended.
     pub(super) longest: Duration,

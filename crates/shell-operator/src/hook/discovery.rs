@@ -1,8 +1,8 @@
-//! Which files of the hooks directory are hooks.
+//! Finds the hooks among the files of the hooks directory.
 //!
-//! A file that may be executed is one, unless its name or its directory's name starts with a dot, it lies in a
-//! directory `lib` or `lost+found`, which is at the top of many volumes, or it ends in `.yaml`, `.json`, `.md` or `.txt`.
-//! `ConfigMap` volumes work: their files are links to files in a hidden directory.
+//! An executable file is a hook, unless its name or its directory's name starts with a dot, it is in a directory `lib` or
+//! `lost+found` (which is at the top of many volumes), or it ends in `.yaml`, `.json`, `.md` or `.txt`. `ConfigMap` volumes work:
+//! their files are links to files in a hidden directory.
 
 use std::fs;
 use std::io;

@@ -126,7 +126,7 @@ impl Effects {
         Self::answer(&json!({ "allowed": false, "message": message }))
     }
 
-    /// The objects in the version that was asked for.
+    /// The objects in the requested version.
     pub fn converted(objects: &[Value]) -> Self {
         Self::answer(&json!({ "convertedObjects": objects }))
     }

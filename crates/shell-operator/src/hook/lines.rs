@@ -21,7 +21,7 @@ pub struct LineLog {
     labels: Labels,
     /// A JSON object that has begun.
     json: String,
-    /// Whether anything that is JSON is looked at; otherwise only objects.
+    /// Whether all JSON values are parsed; otherwise only objects.
     proxy_json: bool,
 }
 

@@ -43,7 +43,7 @@ pub enum LoadError {
     Hooks(Vec<String>),
 }
 
-/// Finds the hooks in `dir` and asks all of them for their configurations. Nothing is kept of them.
+/// Finds the hooks in `dir` and queries their configurations. Nothing is kept of them.
 pub async fn load_all(dir: &Path) -> Result<Vec<Arc<Hook>>, LoadError> {
     Loader { dir: absolute(dir)?, copies: None }.load(&[]).await
 }
@@ -74,8 +74,8 @@ impl Loader {
 
     /// All hooks, sorted by path. Those that are in `known` and have not changed are the same values.
     ///
-    /// A hook is asked for its configuration when its file has another stamp, and has changed when its contents or
-    /// its configuration have. Warnings go to the log. All hooks that are wrong are reported together.
+    /// A hook is queried for its configuration when its file has another stamp. It has changed when its contents or its
+    /// configuration have. Warnings are logged. All wrong hooks are reported together.
     pub async fn load(&self, known: &[Arc<Hook>]) -> Result<Vec<Arc<Hook>>, LoadError> {
         let found = discover(&self.dir).map_err(|why| LoadError::Directory { dir: self.dir.clone(), why })?;
         for warning in &found.warnings {
@@ -140,7 +140,7 @@ impl Loader {
     }
 }
 
-/// Hooks that are asked at the same time: more than there are cores would only make each of them slower.
+/// Hooks that are queried at the same time: more than there are cores would only make each of them slower.
 fn at_once() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -18,7 +18,7 @@ use super::{discover, safe_name};
 /// Largest file of which a copy is kept, in bytes: scripts are small, and the directory may be in memory.
 const LARGEST_COPY: u64 = 1 << 20;
 
-/// What changes with a file: which file it is (links are followed), its size and its times.
+/// The properties that change with a file: its identity (links are followed), its size and its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     file: (u64, u64),
@@ -46,7 +46,7 @@ pub type Stamps = BTreeMap<PathBuf, Stamp>;
 pub fn stamps(dir: &Path) -> io::Result<Stamps> {
     let mut stamps = Stamps::new();
     for path in discover(dir)?.hooks {
-        // A file that went meanwhile is no hook any more.
+        // A file that was deleted meanwhile is no hook any more.
         if let Ok(meta) = fs::metadata(&path) {
             stamps.insert(path, Stamp::of(&meta));
         }
@@ -70,7 +70,7 @@ struct Copy(PathBuf);
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // It may have gone with its directory.
+        // It may have been removed with its directory.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -107,7 +107,7 @@ impl Source {
         fs::metadata(&self.path).is_ok_and(|meta| Stamp::of(&meta) == self.stamp())
     }
 
-    /// What to run: the file, or the copy of it when there is another one in its place.
+    /// The program to run: the file, or its copy when another file has replaced it.
     pub fn program(&self) -> &Path {
         match &self.copy {
             Some(Copy(copy)) if !self.is_current() => copy,

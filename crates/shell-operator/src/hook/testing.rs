@@ -1,4 +1,4 @@
-//! What tests of this module share.
+//! Helpers that the tests of this module share.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -34,7 +34,7 @@ pub(super) async fn until_end(pid: Pid, usage: &mut RunUsage) -> io::Result<()> 
     Ok(())
 }
 
-/// What becomes readable when the process ends: many may run, so none of them has a thread that waits for it.
+/// A descriptor that becomes readable when the process ends: many may run, so no process has a thread that waits for it.
 #[expect(deprecated, reason = "what replaces it is unsafe; an owned descriptor stays what it is")]
 fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(pidfd_open(pid, PidfdFlags::empty())?, Interest::READABLE)

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Steps for one object. They bound the memory as well: a step makes a value or two.
 const STEPS: u32 = 5_000_000;
-/// Steps between looks at the clock.
+/// Steps between reads of the clock.
 const LOOK: u32 = 1024;
 /// CPU time for one object.
 const TIME: Duration = Duration::from_secs(1);

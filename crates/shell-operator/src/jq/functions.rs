@@ -12,7 +12,7 @@ use crate::json::{self, jq_text};
 /// Longest string in bytes that repeating one may make.
 const LONGEST: u32 = 64 << 20;
 
-/// Those that can be said in jq. `env` is empty: filters do not see the operator's environment.
+/// The functions that can be defined in jq. `env` is empty: filters do not see the operator's environment.
 pub(super) const DEFINITIONS: &str = r#"
 def env: {};
 def _location($before): { file: "<top-level>", line: ([$before | explode[] | select(. == 10)] | length + 1) };

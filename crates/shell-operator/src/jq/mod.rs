@@ -73,7 +73,7 @@ impl Filter {
             return Err(JqError::Compile("the filter is empty".to_owned()));
         }
         let arena = Arena::default();
-        // The first reading finds mistakes and says where they are.
+        // The first parse finds mistakes and reports where they are.
         let program = |code| File { code, path: () };
         Loader::new(jaq_defs()).load(&arena, program(source)).map_err(|errors| load_error(&errors))?;
         let term = jaq_core::load::parse(source, |parser| parser.term()).ok_or_else(|| {
@@ -137,7 +137,7 @@ impl Filter {
     }
 }
 
-/// What jaq and this module define in jq's own language.
+/// The definitions of jaq and of this module in jq's own language.
 fn jaq_defs<'s>() -> impl Iterator<Item = Def<&'s str>> {
     let parse = |text| jaq_core::load::parse(text, |parser| parser.defs()).expect("a constant that parses");
     let own = parse(functions::DEFINITIONS).into_iter().chain(parse(update::DEFINITIONS));

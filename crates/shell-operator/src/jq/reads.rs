@@ -5,17 +5,17 @@
 use jaq_core::load::parse::{BinaryOp, Term};
 use jaq_core::path::{Part, Path};
 
-/// Keys from the input down to a value that is looked at, with all that is in it.
+/// Keys from the input down to a value that is read, with all that is in it.
 pub type Keys = Vec<String>;
 
-/// The values that the program looks at; `None` when it may look at anything.
+/// The values that the program reads; `None` when it may read anything.
 pub fn reads(source: &str) -> Option<Vec<Keys>> {
     let term = jaq_core::load::parse(source, |parser| parser.term())?;
     let mut found = Vec::new();
     collect(&term, &mut found).then_some(found)
 }
 
-/// Adds what `term` looks at, applied to the whole input. False when that may be anything.
+/// Adds the values that `term` reads when it is applied to the whole input. False when that may be anything.
 fn collect(term: &Term<&str>, found: &mut Vec<Keys>) -> bool {
     let mut all = |terms: &[&Term<&str>]| terms.iter().all(|term| collect(term, found));
     match term {
@@ -27,7 +27,7 @@ fn collect(term: &Term<&str>, found: &mut Vec<Keys>) -> bool {
             jaq_core::load::lex::StrPart::Term(term) => collect(term, found),
             _ => true,
         }),
-        // What catches an error sees the error only.
+        // The handler of an error sees only the error.
         Term::Arr(Some(term)) | Term::Neg(term) | Term::TryCatch(term, _) => all(&[term]),
         Term::Obj(entries) => entries.iter().all(|(key, value)| match value {
             Some(value) => collect(key, found) && collect(value, found),
@@ -76,7 +76,7 @@ fn collect_path(head: &Term<&str>, Path(parts): &Path<Term<&str>>, found: &mut V
     })
 }
 
-/// The key that a term is, when it is plain letters, digits and `_`: in JSON text it stands as it is.
+/// The key that a term is, when it is plain letters, digits and `_`: JSON text contains it unchanged.
 fn field(term: &Term<&str>) -> Option<String> {
     let Term::Str(None, parts) = term else { return None };
     let [jaq_core::load::lex::StrPart::Str(text)] = parts.as_slice() else { return None };

@@ -29,7 +29,7 @@ const RIGHT: &str = "$__right";
 const WHOLE: &str = "$__whole";
 /// Name of the variable that holds nothing, after a step was counted.
 const STEP: &str = "$__step";
-/// Variable of jq that says where in the program it stands.
+/// Variable of jq that contains its position in the program.
 const LOCATION: &str = "$__loc__";
 
 /// Writes as calls of definitions what jaq has otherwise.
@@ -130,7 +130,7 @@ fn slices_of_null<'s>(
     let Some(position) = parts.iter().position(|(part, _)| is_slice(part)) else {
         return Term::Path(inner, Path(parts));
     };
-    // Indices of a path look at what the path begins at, so that has to be remembered.
+    // Indices of a path are applied to the value at the path's beginning, so that value has to be remembered.
     let pipe = |left, right| Term::BinOp(Box::new(left), BinaryOp::Pipe(None), Box::new(right));
     let of_whole = |term| pipe(Term::Var(WHOLE), term);
     let rest: Vec<_> = parts

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jaq_json::Val;
 
-/// Levels of arrays and objects that a text may have. Reading, filtering and writing recurse, and anybody who may create
-/// a custom resource decides how deep: the stack has to be enough for it.
+/// Levels of arrays and objects that a text may have. Reading, filtering and writing recurse, and every user who may create a
+/// custom resource decides how deep: the stack has to be enough for it.
 pub const MAX_DEPTH: usize = 1000;
 
 /// Why a text is not read.
@@ -57,7 +57,7 @@ fn string_length(text: &[u8]) -> usize {
         if text[length - 1] == b'"' {
             return length;
         }
-        // What follows a backslash is part of the string.
+        // The character after a backslash is part of the string.
         length = (length + 1).min(text.len());
     }
     text.len()

@@ -9,7 +9,7 @@ pub enum Level {
     Error = 1,
     /// Something is probably wrong.
     Warn = 2,
-    /// What happens.
+    /// Normal operation.
     Info = 3,
     /// Why it happens.
     Debug = 4,

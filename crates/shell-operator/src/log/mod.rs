@@ -15,7 +15,7 @@ pub use layer::LogLayer;
 pub use level::{Level, LevelError};
 pub use record::{Fields, Format, Record};
 
-/// Where the log goes, and how. Cheap to clone; all clones write to the same place.
+/// Destination and form of the log. Cheap to clone; all clones write to the same place.
 #[derive(Clone)]
 pub struct Logger(Arc<Inner>);
 

@@ -65,7 +65,7 @@ impl Record {
     }
 }
 
-/// `text` as one word: quoted when it has anything but plain characters.
+/// `text` as one value: quoted when it has anything but plain characters.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-._/@^+:".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("{text:?}") }

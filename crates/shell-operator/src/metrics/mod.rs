@@ -1,4 +1,4 @@
-//! Metrics: what hooks report, and what the operator says about itself.
+//! Metrics that hooks report, and metrics of the operator itself.
 //!
 //! Names and labels of hooks' metrics are known only at run time and counters keep the name that the hook gave
 //! (no `_total` is added), so the families are kept in an own `Registry` that writes the Prometheus text format.

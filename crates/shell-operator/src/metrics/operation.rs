@@ -9,7 +9,7 @@ use super::{Labels, Registry};
 pub struct Operation {
     /// Name of the metric; empty only for a group that expires.
     pub name: String,
-    /// What to do.
+    /// The change.
     pub action: Action,
     /// Labels, without `hook`.
     pub labels: Labels,
@@ -17,7 +17,7 @@ pub struct Operation {
     pub group: Option<String>,
 }
 
-/// What to do with a metric.
+/// The change of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Add to a counter.

@@ -42,7 +42,7 @@ impl OperatorMetrics {
         self.registry.text()
     }
 
-    /// Says that the operator lives; every 10 s.
+    /// Reports that the operator is alive; every 10 s.
     pub fn live_tick(&self) {
         self.add("live_ticks", Labels::new(), 1.0, "Ticks every 10 seconds while the operator lives.");
     }
@@ -192,7 +192,7 @@ impl OperatorMetrics {
         );
     }
 
-    /// Removes what is said about the present state of a hook that is gone; what was counted stays.
+    /// Removes the metrics of the present state of a hook that is gone; counters stay.
     pub fn forget_state(&self, hook: &str) {
         self.registry.remove_gauges("hook", hook);
     }

@@ -93,7 +93,7 @@ impl Kind {
 }
 
 impl Registry {
-    /// Says what a metric means; shown as `# HELP`.
+    /// Sets the description of a metric; shown as `# HELP`.
     pub fn describe(&self, name: &str, help: &'static str) {
         if let Some(family) = self.lock().get_mut(name) {
             family.help = Some(help);

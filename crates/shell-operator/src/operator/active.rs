@@ -119,7 +119,7 @@ impl HookState {
         std::iter::once(monitor).chain(included.map(|included| &**included))
     }
 
-    /// Waits until the hook may be asked: all objects that it is given are known, and it does not run too often.
+    /// Waits until the hook may answer: all objects that it is given are known, and it does not run too often.
     pub(super) async fn turn_to_answer(&self, context: &BindingContext) -> Option<SemaphorePermit<'_>> {
         for monitor in self.named(&context.snapshots) {
             monitor.known().await;
@@ -144,7 +144,7 @@ impl HookState {
         }
     }
 
-    /// Why the hook could not be asked in time.
+    /// Why the hook could not answer in time.
     pub(super) fn why_no_turn(&self, context: &BindingContext) -> String {
         match self.named(&context.snapshots).find(|monitor| !monitor.is_known()) {
             Some(missing) => {

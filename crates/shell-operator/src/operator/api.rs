@@ -35,7 +35,7 @@ impl ObjectApi {
         let list = request(format!("{collection}?fieldSelector=metadata.name%3D{name}"))?;
         match self.0.request::<Value>(list).await {
             Ok(list) => Ok(first_of(list)),
-            // The right that is asked for is that to get.
+            // The error names the missing right to get, not the right to list.
             Err(kube::Error::Api(status)) if status.code == 403 => Err(explain(&refused)),
             Err(error) => Err(explain(&error)),
         }
@@ -49,7 +49,7 @@ impl ObjectApi {
     }
 }
 
-/// The first object of a list, with the kind and version that its list says for all.
+/// The first object of a list, with the kind and version that the list names for all its objects.
 fn first_of(mut list: Value) -> Option<Value> {
     let kind = list["kind"].as_str()?.strip_suffix("List")?.to_owned();
     let version = list["apiVersion"].take();

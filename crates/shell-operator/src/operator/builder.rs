@@ -111,7 +111,7 @@ impl Handle {
         self.core.is_ready()
     }
 
-    /// What waits in the queues: `main` first, the others by name.
+    /// The tasks that wait in the queues: `main` first, the others by name.
     pub fn queues(&self) -> Vec<QueueDump> {
         self.core.queues.all().iter().map(|queue| dump(queue)).collect()
     }

@@ -17,7 +17,7 @@ const CONTROL: Duration = Duration::from_secs(10);
 pub(super) struct Clients {
     /// Lists and watches.
     pub(super) watch: Client,
-    /// Changes objects; the patcher itself limits how many it asks for.
+    /// Changes objects; the patcher itself limits its requests.
     pub(super) patch: Client,
     /// The Lease and the webhooks: few requests, which must not wait behind requests of watches.
     pub(super) control: Client,

@@ -1,7 +1,7 @@
-//! What all parts of a running operator share, and what every task of a queue goes through.
+//! The state that all parts of a running operator share, and the entry point of every task of a queue.
 //!
-//! Its methods are its life (`life`) and what is done for a task (`enable`, `run`). The other parts are values of their
-//! own, which have it: `reload` replaces the hooks, `webhooks` makes the API server ask them, `http` and `debug` show it.
+//! Its methods are its life (`life`) and the work for a task (`enable`, `run`). The other parts are values of their own that
+//! refer to it: `reload` replaces the hooks, `webhooks` lets the API server query them, `http` and `debug` show it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ pub(super) struct Core {
     pub(super) log_level: LogLevel,
     pub(super) hooks: ActiveHooks,
     pub(super) runner: Runner,
-    /// Told when the set of hooks has been replaced.
+    /// Notified when the set of hooks has been replaced.
     pub(super) hooks_changed: tokio::sync::watch::Sender<()>,
     /// Why the hooks in the directory are not those that are active.
     pub(super) reload_failure: Mutex<Option<String>>,
@@ -92,7 +92,7 @@ impl Core {
     /// Whether everything of the start has been done, the runs with the state at start included. It stays so when hooks change
     /// later, because unchanged hooks continue to answer.
     ///
-    /// A replica that waits for its turn is ready, unless the API server would ask it.
+    /// A replica that waits for its turn is ready, unless the API server would send requests to it.
     pub(super) fn is_ready(&self) -> bool {
         let hooks = self.hooks.get();
         if self.standby.load(Ordering::Relaxed) {

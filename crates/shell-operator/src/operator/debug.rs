@@ -1,6 +1,6 @@
 //! The debug endpoint on a unix socket: queues, hooks, snapshots, run-time parameters.
 //!
-//! The file's permissions protect it. Nothing protects a port, so there is one only for who asks for it.
+//! The file's permissions protect it. Nothing protects a port, so it is opened only on request.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! What `queue list` shows, as text and as data.
+//! The output of `queue list`, as text and as data.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::config::MAIN_QUEUE;
 use crate::queue::QueueDump;
 
-/// All queues that have tasks, the empty ones if wanted, and the sums.
+/// All queues that have tasks, the empty ones if wanted, and the totals.
 pub(super) fn summary(all: &[QueueDump], show_empty: bool) -> Value {
     let active: Vec<&QueueDump> = all.iter().filter(|queue| queue.tasks_count > 0).collect();
     let sums = Sums::of(all);

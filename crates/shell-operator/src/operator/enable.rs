@@ -15,7 +15,7 @@ use crate::queue::{Outcome, Task};
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
 impl Core {
-    /// Sets up the bindings of one hook and asks for the runs that hand over their state.
+    /// Sets up the bindings of one hook and requests the runs that hand over their state.
     ///
     /// A binding that cannot be set up, because its kind does not exist yet or may not be read, is retried in the background.
     /// Bindings that also hand over its objects wait with it: no hook is run with a snapshot that is not available.
@@ -65,7 +65,7 @@ impl Core {
 
     async fn prepare_part(self: &Arc<Self>, state: &HookState, by_labels: bool) {
         let attach = async |monitor: &Arc<Monitor>| {
-            // What fails is reported when it is the hook's turn.
+            // A failure is reported when it is the hook's turn.
             let _ = self.attach(state, monitor).await;
         };
         let part = || async {

@@ -14,7 +14,7 @@ use super::webhooks::Webhooks;
 use crate::hook::{self, Loader};
 use crate::queue;
 
-/// How long what is left may take when no hook runs any more.
+/// Time for the remaining work when no hook runs any more.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// How long all of it may take when the Lease is lost; see `leader` for the sum of the times.
@@ -78,7 +78,7 @@ impl Core {
         }
     }
 
-    /// Another replica acts soon: hooks have a moment, and what they asked for is not done any more.
+    /// Another replica acts soon: hooks have a moment, and their effects are not applied any more.
     async fn end_now(&self) -> Result<(), StartError> {
         self.runner.end_hooks.cancel();
         let _ = tokio::time::timeout(LOST_END, self.tasks.wait()).await;

@@ -1,7 +1,7 @@
-//! Naming tasks that block their queues for long.
+//! Reports tasks that block their queues for long.
 //!
-//! A hook may run as long as it wants unless its configuration has an `executionTimeout`, and a task may wait for ever for
-//! its turn. Both look like an operator that does nothing, so the log says what is waited for.
+//! A hook may run as long as it wants unless its configuration has an `executionTimeout`, and a task may wait for ever for its
+//! turn. Both look like an operator that does nothing, so the log reports what is waited for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

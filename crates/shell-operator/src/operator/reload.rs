@@ -23,7 +23,7 @@ use crate::hook::{Hook, LoadError, Loader, Stamps, stamps};
 const LOOK: Duration = Duration::from_secs(1);
 /// A check that costs much makes the time between checks longer, to this many times its CPU time: 0.05 % of a core.
 const REST: u32 = 2000;
-/// How often hooks that were wrong are tried again though they have not changed: the reason may lie elsewhere.
+/// How often wrong hooks are tried again though they have not changed: the cause may be elsewhere.
 const AGAIN: Duration = Duration::from_mins(1);
 /// How long the new hooks' watches are waited for before the set is replaced.
 const SHARE: Duration = Duration::from_secs(5);

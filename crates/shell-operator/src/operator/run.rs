@@ -12,7 +12,7 @@ use crate::metrics::{RunResult, RunUsage};
 use crate::queue::{BindingType, Outcome, Queue, Run, Task};
 
 impl Core {
-    /// Runs a hook for a task, and says whether the task is done.
+    /// Runs a hook for a task, and returns whether the task is done.
     pub(super) async fn run_hook(&self, state: &HookState, queue: &Queue, task: &Task, run: &Run) -> Outcome {
         let hook = &*state.hook;
         let caught_up = tokio::select! {

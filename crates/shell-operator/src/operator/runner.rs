@@ -24,7 +24,7 @@ use crate::metrics::{self, Registry, RunUsage};
 use crate::patch::{self, Patcher};
 use crate::queue::{BindingType, Run};
 
-/// What all runs share.
+/// The state that all runs share.
 pub(super) struct Runner {
     pub(super) logger: Logger,
     /// Where hooks that are programs are.
@@ -51,7 +51,7 @@ pub(super) enum Failed {
 }
 
 impl Runner {
-    /// Runs a hook once and does what it asks for. Returns its answer to the API server.
+    /// Runs a hook once and applies its effects. Returns its answer to the API server.
     pub(super) async fn attempt(
         &self,
         state: &HookState,

@@ -45,18 +45,18 @@ pub struct Settings {
     pub debug_http: Option<SocketAddr>,
     /// Whether the files of runs are kept.
     pub keep_tmp_files: bool,
-    /// Whether all that is JSON in the output of hooks is looked at.
+    /// Whether all JSON values in the output of hooks are parsed.
     pub proxy_hook_json: bool,
 }
 
-/// How the API server asks hooks.
+/// How the API server sends requests to hooks.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
     /// Namespace of the operator and its Services.
     pub namespace: String,
     /// Name of the admission configurations, to which `-hooks` is added.
     pub configuration_name: String,
-    /// `Fail` or `Ignore`, for bindings that do not say it.
+    /// `Fail` or `Ignore`, for bindings that do not set it.
     pub failure_policy: String,
     /// Admission of requests, validating and mutating.
     pub admission: WebhookServer,

@@ -55,7 +55,7 @@ fn sweep(dir: &Path, user: u32) -> io::Result<usize> {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // Somebody else may remove it at the same time.
+        // Another process may remove it at the same time.
         let Ok(metadata) = entry.metadata() else { continue };
         let own = metadata.uid() == user;
         let gone = match (own, metadata.is_dir()) {

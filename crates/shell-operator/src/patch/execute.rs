@@ -1,4 +1,4 @@
-//! Doing what a patch file says.
+//! Applies the operations of a patch file.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl From<kube::Error> for Failure {
 }
 
 impl Failure {
-    /// The API server's word for it; empty when it was not asked or did not say.
+    /// The API server's reason; empty if no request was sent or the response has no reason.
     fn reason(&self) -> &str {
         if let Self::Client(kube::Error::Api(status)) = self { &status.reason } else { "" }
     }
@@ -63,7 +63,7 @@ impl Failure {
     }
 }
 
-// Reasons rather than status codes: 409 also says that a quota was changed meanwhile, and then nothing was created.
+// Reasons rather than status codes: 409 also means that a quota was changed meanwhile, and then nothing was created.
 const NOT_FOUND: &str = "NotFound";
 const ALREADY_EXISTS: &str = "AlreadyExists";
 const CONFLICT: &str = "Conflict";
@@ -256,7 +256,7 @@ impl Target {
     }
 }
 
-/// What `filter` makes of `object`: one object.
+/// The result of `filter` for `object`, which must be one object.
 fn run_filter(filter: &Filter, object: &Value, kind: &str) -> Result<Value, String> {
     let input = json::parse(object.to_string().as_bytes()).map_err(|error| error.to_string())?;
     let results = filter.run(input).map_err(|error| error.about(kind))?;

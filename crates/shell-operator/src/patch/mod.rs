@@ -1,6 +1,6 @@
-//! Changes of objects that hooks ask for in `$KUBERNETES_PATCH_PATH`.
+//! Changes of objects that hooks request in `$KUBERNETES_PATCH_PATH`.
 //!
-//! `parse` checks the whole file before anything is done; `Patcher` does what it says, in order.
+//! `parse` checks the whole file before anything is done; `Patcher` does the operations in order.
 
 mod execute;
 mod operation;

@@ -17,7 +17,7 @@ pub struct Operation {
     pub name: String,
     /// Sub-resource to act on, like `status`.
     pub subresource: Option<String>,
-    /// What to do.
+    /// The action.
     pub action: Action,
     /// Whether a missing object is no error; only for patches.
     pub ignore_missing_object: bool,
@@ -25,7 +25,7 @@ pub struct Operation {
     pub ignore_hook_error: bool,
 }
 
-/// What to do with an object.
+/// The action on an object.
 #[derive(Debug, PartialEq)]
 pub enum Action {
     /// Create it; an error when it is there.
@@ -44,12 +44,12 @@ pub enum Action {
     JsonPatch(Value),
 }
 
-/// What becomes of the objects that the deleted one owns.
+/// The treatment of the objects that the deleted one owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They go first, and the operation waits for the end.
+    /// They are deleted first, and the operation waits for the end.
     Foreground,
-    /// They go later.
+    /// They are deleted later.
     Background,
     /// They stay.
     Orphan,

@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<Vec<Operation>, String> {
 
 /// Keys whose value is a text, whatever it looks like: a name may be `123` or `on`.
 const TEXTS: [&str; 7] = ["operation", "apiVersion", "kind", "namespace", "name", "subresource", "jqFilter"];
-/// Keys whose value is true or false, in any of YAML's words for it.
+/// Keys whose value is true or false, in any of YAML's spellings.
 const FLAGS: [&str; 2] = ["ignoreMissingObject", "ignoreHookError"];
 
 fn documents(text: &str) -> Result<Vec<Value>, String> {
@@ -49,7 +49,7 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
     let documents = match json {
         Ok(documents) => documents,
         Err(json) => yaml_documents(text).map_err(|yaml| {
-            // What begins as JSON was meant as JSON, mostly: then both reasons are of use.
+            // A text that begins like JSON is mostly intended as JSON: then both reasons are of use.
             let both = text.trim_start().starts_with('{');
             if both { format!("as JSON: {json}; as YAML: {yaml}") } else { yaml }
         })?,
@@ -124,7 +124,7 @@ fn operation(document: Value) -> Result<Operation, String> {
     identify(operation)
 }
 
-/// For an object to be created its own metadata says where; for the others the outer keys do.
+/// The metadata of an object to create identifies it; for other operations, the outer keys do.
 fn identify(mut operation: Operation) -> Result<Operation, String> {
     if let Action::Create(object) | Action::CreateIfNotExists(object) | Action::CreateOrUpdate(object) =
         &operation.action

@@ -1,4 +1,4 @@
-//! What `queue list` shows.
+//! The data of `queue list`.
 
 use std::fmt::Write;
 use std::time::Instant;

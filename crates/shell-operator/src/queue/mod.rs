@@ -32,7 +32,7 @@ const LONG: usize = 100;
 pub struct Task {
     /// The hook. Tasks belong together when this is the same value: the name at the same address.
     pub hook: Arc<str>,
-    /// What to do.
+    /// The work.
     pub work: Work,
     /// When it was added to the queue, or failed last.
     pub since: Instant,
@@ -44,7 +44,7 @@ pub struct Task {
     merged: bool,
 }
 
-/// What to do for a hook.
+/// The work for a hook.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// Watch what its kubernetes bindings name.
@@ -58,7 +58,7 @@ pub enum Work {
 /// A run of a hook.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Kind of the binding that asked for it first.
+    /// Kind of the binding that requested it first.
     pub binding_type: BindingType,
     /// Why it is run; at least one reason.
     pub contexts: Vec<BindingContext>,
@@ -199,8 +199,8 @@ impl Queue {
         state.head_since.filter(|_| !state.tasks.is_empty()).map(|since| since.elapsed())
     }
 
-    /// Removes the waiting tasks for which `remove` holds, and returns them; the one being done stays. When the first
-    /// one waited for its turn and goes, the worker does not wait any longer.
+    /// Removes the waiting tasks for which `remove` holds, and returns them; the running task stays. If the first task waited for
+    /// its turn and is removed, the worker does not wait any longer.
     pub fn remove(&self, remove: impl Fn(&Task) -> bool) -> Vec<Task> {
         let mut state = self.lock();
         let waiting = matches!(state.status, Status::Sleeping { .. } | Status::Throttled);

@@ -163,7 +163,7 @@ fn a_queue_that_is_far_behind_keeps_one_change_an_object() {
     assert_eq!((*change, &*identity.name), (WatchEvent::Added, "o0"));
 }
 
-/// What arrives between two attempts is added to the run that failed.
+/// Contexts that arrive between two attempts are added to the run that failed.
 #[test]
 fn a_run_that_fails_for_long_keeps_one_context_of_a_kind() {
     for (case, task) in [("changes", change_task as fn(u32) -> Task), ("schedules", |_| task("a:c"))] {
@@ -189,7 +189,7 @@ fn delays() {
     }
 }
 
-/// Records what it is asked for; fails the first attempts for a hook named `bad`.
+/// Records its tasks; fails the first attempts for a hook named `bad`.
 #[derive(Default)]
 struct Recorder {
     seen: Mutex<Vec<String>>,

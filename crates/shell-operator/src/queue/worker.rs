@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Queue, Status, Task, combine, delay};
 
-/// Does what tasks ask for.
+/// Does the work of tasks.
 pub trait Handler: Send + Sync + 'static {
     /// Waits until a run of this hook may begin. Runs that arrive meanwhile are combined with it.
     fn admit(&self, _hook: &Arc<str>) -> impl Future<Output = ()> + Send {

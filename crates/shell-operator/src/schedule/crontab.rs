@@ -1,8 +1,8 @@
 //! Crontab lines as robfig/cron v2 reads them, which the original uses.
 //!
-//! Five fields start with the minute, six with the second. `@every DURATION` counts from the start of the
-//! operator, whole seconds at least. What robfig does not know (`L`, `W`, `#`, years) is refused, so that a hook
-//! does not work here and fail there.
+//! Five fields start with the minute, six with the second. `@every DURATION` counts from the start of the operator, whole seconds
+//! at least. Syntax that robfig does not know (`L`, `W`, `#`, years) is refused, so that a hook does not work here and fail
+//! there.
 
 use std::time::Duration;
 
@@ -146,7 +146,7 @@ fn check_fields(line: &str) -> Result<(), String> {
 /// Whether the day of the month or of the week begins with a star: then a day must fit both, otherwise one of them.
 fn has_open_day(line: &str) -> bool {
     let fields: Vec<&str> = line.split_whitespace().rev().collect();
-    // From the end: day of the week, month, day of the month. robfig looks at each part of a list.
+    // From the end: day of the week, month, day of the month. robfig checks each part of a list.
     let open = |field: &&str| field.split(',').any(|part| part.starts_with(['*', '?']));
     [0, 2].into_iter().filter_map(|position| fields.get(position)).any(open)
 }

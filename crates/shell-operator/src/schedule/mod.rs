@@ -1,4 +1,4 @@
-//! Runs by the clock: [`Crontab`] says when, [`Timer`] wakes up then.
+//! Runs by the clock: [`Crontab`] computes the times, [`Timer`] wakes up at these times.
 
 mod crontab;
 mod timer;

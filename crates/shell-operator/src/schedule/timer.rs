@@ -11,7 +11,7 @@ use super::Crontab;
 #[derive(Debug)]
 pub struct Timer<K> {
     entries: Vec<Entry<K>>,
-    /// When it was looked at last.
+    /// The time of the last check.
     looked: Option<Zoned>,
 }
 

@@ -16,7 +16,7 @@ pub struct Review<'a> {
     request: Option<&'a RawValue>,
 }
 
-/// What of a request is answered with.
+/// The part of a request that the answer repeats.
 #[derive(Default, Deserialize)]
 struct Request {
     uid: String,

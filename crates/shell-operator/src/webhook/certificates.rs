@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{Pem, X509Certificate};
 
-/// How long certificates count. They are renewed when a third of it is left.
+/// Lifetime of certificates. They are renewed when a third of it is left.
 pub const LIFETIME: Duration = Duration::from_hours(365 * 24);
 /// Certificates count from that time before they were made on: clocks differ.
 const SKEW: Duration = Duration::from_hours(1);

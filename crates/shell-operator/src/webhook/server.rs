@@ -25,7 +25,7 @@ use rustls::server::WebPkiClientVerifier;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// How often certificate files are looked at.
+/// How often certificate files are checked.
 const LOOK: Duration = Duration::from_secs(10);
 /// Time for the answers to requests that are open when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -137,8 +137,8 @@ async fn until_stopped(
     serves.await
 }
 
-/// Serves `router` on `address` until `stop` is cancelled, and says when it begins to. Certificates that change are taken
-/// over; ones that cannot be used are reported and the old ones stay.
+/// Serves `router` on `address` until `stop` is cancelled, and logs when it begins to. Changed certificates are taken over;
+/// unusable ones are reported and the old ones stay.
 pub async fn serve(
     router: Router,
     address: SocketAddr,

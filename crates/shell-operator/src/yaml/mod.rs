@@ -47,7 +47,7 @@ pub struct Scalar {
     kind: Kind,
 }
 
-/// What decides the type of a scalar.
+/// The property that decides the type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Plain,
@@ -265,7 +265,7 @@ impl Entries {
         match from {
             Node::Map(entries) => {
                 for (key, value) in entries {
-                    // The error says that the key is there already, which is as wanted.
+                    // The error reports that the key exists already, which is the wanted result.
                     let _ = self.put(key, value, false);
                 }
                 Ok(())

@@ -1,4 +1,4 @@
-//! From a plain word to a value.
+//! Converts a plain word to a value.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 
 use super::{Dialect, Kind, Scalar};
 
-/// The value that `scalar` stands for.
+/// The value of `scalar`.
 pub(super) fn resolve(scalar: &Scalar, dialect: Dialect) -> Result<Value, String> {
     let text = scalar.text.as_str();
     match scalar.kind {

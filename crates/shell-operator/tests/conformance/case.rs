@@ -91,7 +91,7 @@ pub(crate) fn load_all() -> Vec<(String, Case)> {
     cases
 }
 
-/// Runs one part of a case after the other; says which one failed.
+/// Runs one part of a case after the other; the error names the part that failed.
 fn each<T>(what: &str, parts: &[T], run: impl Fn(&T) -> Result<(), String>) -> Result<(), String> {
     for (position, part) in parts.iter().enumerate() {
         run(part).map_err(|why| format!("{what}[{position}]: {why}"))?;
@@ -132,7 +132,7 @@ impl Case {
             + self.cluster.len()
     }
 
-    /// Runs all parts; says what the behaviour is when it is not so.
+    /// Runs all parts; the error describes the expected behaviour.
     pub(crate) fn run(&self) -> Result<(), String> {
         let differs = if self.differs.is_empty() { "" } else { "\nother than in the original: " };
         self.run_parts().map_err(|why| format!("{}{differs}{}\n{why}", self.behaviour, self.differs))

@@ -25,7 +25,7 @@ pub(crate) struct Cluster {
     /// Whether API requests are answered by hooks.
     #[serde(default)]
     webhooks: bool,
-    /// What happens while it runs, one after the other.
+    /// Events while it runs, one after the other.
     #[serde(default)]
     steps: Vec<Step>,
     /// The contexts of all runs of each hook in order, as far as they matter.
@@ -55,7 +55,7 @@ struct Step {
     kubectl: Option<String>,
     /// Parts of what kubectl prints; waited for.
     output: Option<Vec<String>>,
-    /// kubectl must fail, and say this.
+    /// kubectl must fail with this message.
     fails: Option<String>,
     /// Waits until each hook has had so many contexts.
     wait_contexts: Option<BTreeMap<String, usize>>,

@@ -13,7 +13,7 @@ use crate::value::{contains, expect, refused};
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Config {
     text: String,
-    /// What must be understood, in the form of [`view`].
+    /// The expected result, in the form of [`view`].
     expect: Option<Value>,
     /// The configuration is not accepted; its error has all of these.
     refused: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! What hooks write: object patches and metrics.
+//! Cases of the files that hooks write: object patches and metrics.
 
 use serde::Deserialize;
 use shell_operator::metrics::{self, Registry};
@@ -40,7 +40,7 @@ impl Patches {
 pub(crate) struct Metrics {
     /// Texts of the files, of a hook `h`.
     reports: Vec<String>,
-    /// What scrapers get then.
+    /// The page that scrapers get afterwards.
     page: Option<String>,
     /// The last report is refused; the error has all of these.
     refused: Option<Vec<String>>,

@@ -46,7 +46,7 @@ impl Discovery {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Output {
-    /// The text; `LONG` in it stands for a million letters.
+    /// The text; `LONG` in it is replaced by a million letters.
     text: String,
     /// `--log-proxy-hook-json`
     #[serde(default)]
@@ -121,7 +121,7 @@ fn shortened(value: Value) -> Value {
     }
 }
 
-/// When runs that are asked for at once may begin.
+/// The times at which runs that are requested at once may begin.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limit {

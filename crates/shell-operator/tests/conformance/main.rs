@@ -1,8 +1,8 @@
-//! What hooks may rely on, as data: one file in `cases/` for each behaviour.
+//! The behaviour that hooks may rely on, as data: one file in `cases/` for each behaviour.
 //!
-//! A file says what the behaviour is, and shows it by what it holds: a hook's configuration and what is understood of
-//! it, files of a run and what becomes of them, hooks on a real API server and what they get. Behaviours that only code
-//! can show name the tests that do; those that do not apply say why. Their number is known, so nothing is forgotten.
+//! A file describes the behaviour, and shows it by its contents: a hook's configuration and how it is understood, files of a run
+//! and their effects, hooks on a real API server and their contexts. Behaviours that only code can show name the tests that do;
+//! those that do not apply state why. Their number is known, so nothing is forgotten.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

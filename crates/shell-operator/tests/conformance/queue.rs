@@ -71,7 +71,7 @@ impl Handler for Recorder {
         };
         match (&*task.hook, earlier) {
             ("bad", 0 | 1) => Outcome::Failed("no".to_owned()),
-            // As a panic, but without the words of the panic hook.
+            // As a panic, but without the message of the panic hook.
             ("panics", 0) => std::panic::resume_unwind(Box::new("a mistake")),
             ("again", 0) => {
                 queue.push([task]);

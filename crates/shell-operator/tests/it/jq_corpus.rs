@@ -1,8 +1,8 @@
-//! Filters that hooks use give what gojq gives, which the original uses, and what jq gives.
+//! Filters that hooks use have the results of gojq, which the original uses, and of jq.
 //!
-//! `fixtures/jq-corpus.json` holds filters and what Debian's jq 1.6 and gojq 0.12.20 made of them, as recorded by
-//! `fixtures/jq/record.go`. Where the two differ, gojq counts, unless it knows the filter not at all. What differs here on
-//! purpose is in `DIFFERENT`, and in docs/shell-operator/compatibility.md.
+//! `fixtures/jq-corpus.json` contains filters and their results in Debian's jq 1.6 and gojq 0.12.20, as recorded by
+//! `fixtures/jq/record.go`. Where the two differ, gojq counts, unless it does not know the filter at all. Intended differences
+//! are in `DIFFERENT`, and in docs/shell-operator/compatibility.md.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -99,7 +99,7 @@ fn a_new_machine_takes_its_place(ctx: &Context<'_>, site: &Site, lost: &str) -> 
     Ok(())
 }
 
-/// What `kk status` says, and its exit code.
+/// The output of `kk status`, and its exit code.
 fn status(ctx: &Context<'_>, site: &Site) -> Result<(Option<i32>, Value)> {
     let run = ctx.run("kk-status", ctx.kk_job(site, &["status", "--output", "json"]))?;
     let status = serde_json::from_str(&run.stdout).context("kk status printed no JSON")?;

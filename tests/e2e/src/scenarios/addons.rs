@@ -219,7 +219,7 @@ impl Addons<'_> {
         Ok(())
     }
 
-    /// The words of the chart reach the person; the file put right heals it.
+    /// The chart's own message reaches the user; the corrected file repairs it.
     fn failing(&self, lab: &Site) -> Result<()> {
         greet(&lab.dir, "other: value\n")?;
         let run = self.ctx.kk(self.site, "create", &["-a", self.bundle, "--allow-unsigned"])?;

@@ -94,7 +94,7 @@ fn is_moved(ctx: &Context<'_>, before: &Site, after: &Site, host: &str) -> Resul
     let known = ctx.kubectl(after, "get nodes,pods,endpointslices -A -o yaml")?;
     ensure!(!known.contains(&old), "the API knows {host} at {old}:\n{known}");
     for one in &after.hosts {
-        // What etcd began with (/etc/etcd-initial.env) it never reads again.
+        // etcd never reads its initial settings (/etc/etcd-initial.env) again.
         let files = "/etc/hosts /etc/etcd.env /etc/etcd-moving /etc/kubernetes /var/lib/kubelet/config.yaml /etc/systemd/system";
         // The replaced settings are kept next to those that were applied.
         let find = format!("grep -rlwF --exclude=*.replaced {old} {files} 2>/dev/null || true");

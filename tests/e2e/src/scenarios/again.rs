@@ -1,4 +1,4 @@
-//! Create again: nothing changes, nothing restarts, two round trips a host, and `kk` says so.
+//! Create again: nothing changes, nothing restarts, two round trips a host, and `kk` reports this.
 
 use anyhow::{Result, ensure};
 
@@ -34,7 +34,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     }
     let after = looks()?;
     ensure!(before == after, "something restarted: {before:?} -> {after:?}");
-    // For people it says so in words.
+    // The text output reports this, too.
     let text = ctx.run("kk-create-text", ctx.kk_job(&site, &["create", "cluster", "-y", "--no-progress"]))?;
     let said = format!("{}{}", text.stdout, text.stderr);
     text.ok()?;

@@ -1,5 +1,5 @@
-//! The API does not answer, or etcd has no quorum: no answer is never "no". Nothing is initialised again, no kubelet is
-//! restarted, and the finding says what could not be asked.
+//! The API does not answer, or etcd has no quorum: a missing answer never counts as "no". Nothing is initialised again, no
+//! kubelet is restarted, and the finding names what could not be queried.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -14,7 +14,7 @@ struct Sickness {
     hosts: &'static [&'static str],
     begins: &'static str,
     ends: &'static str,
-    /// Words in what `kk` says when it does not end well.
+    /// Texts in the messages of `kk` when it fails.
     says: &'static [&'static str],
 }
 

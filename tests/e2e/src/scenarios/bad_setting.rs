@@ -22,7 +22,7 @@ const SETTINGS: &str = "cd /; find etc/etcd.env etc/systemd/system/etcd.service 
 struct Setting {
     name: &'static str,
     change: Change,
-    /// Words in what `kk` says.
+    /// Texts in the messages of `kk`.
     says: &'static [&'static str],
 }
 

@@ -1,5 +1,5 @@
-# A load balancer for API servers. Each connection goes to the next server that says it is ready.
-# shellcheck disable=SC2154 # port and servers stand before this script
+# A load balancer for API servers. It forwards each connection to the next server that reports to be ready.
+# shellcheck disable=SC2154 # port and servers are set before this script
 cat >/tmp/balance-one <<'EOF'
 #!/bin/sh
 # A first server by chance, then those after it.

@@ -1,5 +1,5 @@
-//! Hosts that only a jump host reaches, and `network.plugin: none`: the cluster is made and left to a network of the
-//! user's own; kk's own network, asked for later, makes its nodes Ready.
+//! Hosts that only a jump host reaches, and `network.plugin: none`: the cluster is created and left to a network of the user's
+//! own; kk's own network, requested later, makes its nodes Ready.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ fn without_bastion(cluster: &mut Value) {
     spec["roleGroups"] = json!({"etcd": ["node1"], "control-plane": ["node1"], "worker": ["node2"]});
 }
 
-/// All joined, none Ready, and nothing of a network that was not asked for.
+/// All joined, none Ready, and nothing of a network that was not requested.
 fn nodes_wait_for_a_network(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let nodes = ctx.kubectl_json(site, "get nodes")?;
     let joined: BTreeSet<String> = items(&nodes).map(|node| text(&node["metadata"]["name"])).collect();

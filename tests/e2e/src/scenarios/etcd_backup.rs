@@ -14,7 +14,7 @@ use crate::cluster;
 use crate::context::Context;
 use crate::site::Site;
 
-/// Where backups lie when a file says nothing, and where the changed file has them.
+/// The default directory of backups, and the directory of the changed file.
 const DIRECTORIES: [&str; 2] = ["/var/backups/kube_etcd", "/var/backups/elsewhere"];
 /// Another second is another name; systemd lets a unit start five times in ten seconds.
 const BACK_UP: &str =

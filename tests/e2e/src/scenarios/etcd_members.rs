@@ -56,7 +56,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// They vote, and every API server asks all of them.
+/// They vote, and every API server uses all of them.
 fn has_members(ctx: &Context<'_>, site: &Site, count: usize) -> Result<()> {
     let members = checks::etcd_identity(ctx, site)?;
     ensure!(members.matches("etcd-").count() == count, "etcd has these members: {members}");

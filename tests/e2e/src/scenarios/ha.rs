@@ -1,4 +1,4 @@
-//! Three control planes and etcd on all of them: complete when `kk` says so, of one mind when one host has no power.
+//! Three control planes and etcd on all of them: complete when `kk` reports success, and consistent when one host has no power.
 
 use std::time::Duration;
 

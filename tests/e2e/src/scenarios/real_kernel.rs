@@ -24,7 +24,8 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let host = site.control_plane();
     let version = ctx.host(host, "stat -f -c %T /sys/fs/cgroup")?;
     ensure!(version.trim() == "cgroup2fs", "the control groups are {version}");
-    // Once loaded, the kernel keeps them for rules of anybody. Loaded before, their settings are compared as well.
+    // Once loaded, the modules stay for all packet filter rules. They are loaded before, so that their settings are compared as
+    // well.
     ctx.host(host, "modprobe -a nf_conntrack nf_nat")?;
     let before = host_state::of_all(ctx, &site.hosts)?;
     ctx.kk_slow(&site, "create", &[], LIMIT)?;
@@ -54,8 +55,8 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     host_state::expect_restored(ctx, &before)
 }
 
-/// Emulated, a machine is busy for minutes after a create. While its API answers no question in time, a create does more than
-/// nothing: it waits, and applies what it could not ask for.
+/// An emulated machine is busy for minutes after a create. While its API answers no query in time, a create is not without
+/// effect: it waits, and applies what it could not query.
 fn settle(ctx: &Context<'_>, site: &Site) -> Result<()> {
     ctx.until("the API answers within 5 s", AFTER_REBOOT, || {
         let began = Instant::now();

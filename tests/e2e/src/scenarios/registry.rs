@@ -27,7 +27,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let private = site.variant("private", |cluster| uses(cluster, USER.1))?;
     wrong_password(ctx, &site, &bundle, &registry)?;
     killed_and_pushed(ctx, &private, &bundle, &registry)?;
-    // Nothing but the private registry is named in the file: hosts have no other place to pull from.
+    // The file names only the private registry: hosts have no other place to pull from.
     ctx.kk(&private, "create", &[])?.expect_code(0)?;
     checks::cluster_is_complete(ctx, &private)?;
     for own in own {

@@ -27,14 +27,14 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ("containerd", &["node1", "node2"]),
     ("control-plane", &["node1"]),
     ("nodes", &["node1", "node2", "node3"]),
-    // After changes, whatever the probe saw before them: every node asks the pods of others.
+    // After changes, whatever the probe saw before them: every node queries the pods of others.
     ("verify", &["node1", "node2", "node3"]),
 ];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let site = cluster::ensure(ctx)?.site;
     repair(ctx, &site)?;
-    // The shared cluster goes back to what its own file says.
+    // The shared cluster is restored to its own file.
     ctx.kk_ok(&site, "create", &[]).context("back to the file without maxPods")?;
     checks::nodes_are_ready(ctx, &site)
 }

@@ -33,7 +33,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let secrets = secrets_of(ctx, &site)?;
     let mut found = on_hosts(ctx, &site, &secrets)?;
     shown.extend(watched(ctx, &site, "delete", &["--debug", "--all"])?);
-    // A failing run says the most.
+    // A failing run prints the most.
     let registry = Registry::copy(ctx)?;
     registry.forget("pause")?;
     let lacking = site.variant("lacking", Registry::use_in)?;

@@ -47,7 +47,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         Ok((dark["api_answers"] == true).then_some(()))
     })?;
     ctx.power(last, "on")?;
-    // The API has the report from before the outage for up to 40 s: what it says of the host first may be out of date.
+    // The API has the report from before the outage for up to 40 s: its first answer about the host may be out of date.
     ctx.until("all is well again, and kk says so in words", Duration::from_mins(3), || {
         let text = ctx.run("kk-status-text", ctx.kk_job(&site, &["status"]))?;
         let says_so = text.stdout.contains("a create would change nothing");

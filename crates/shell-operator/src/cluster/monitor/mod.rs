@@ -25,14 +25,14 @@ pub trait Sink: Send + Sync + 'static {
 pub struct Delivery {
     /// The binding.
     pub monitor: Arc<Monitor>,
-    /// What changed.
+    /// The change.
     pub change: Change,
 }
 
 /// A change of an object.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// What happened.
+    /// The kind of the change.
     pub event: WatchEvent,
     /// The object, as the binding wants it.
     pub item: Item,
@@ -68,11 +68,11 @@ struct State {
     since_start: Counts,
     since_read: Counts,
     attached: bool,
-    /// Tells the task that follows its namespaces, when it has one.
+    /// Sends messages to the task that follows its namespaces, if there is one.
     notices: Option<UnboundedSender<Notice>>,
 }
 
-/// What becomes of changes.
+/// The handling of changes.
 #[derive(Default)]
 enum Events {
     /// They are delivered.
@@ -80,7 +80,7 @@ enum Events {
     Open,
     /// They are dropped: the state at start, which is read later, has them.
     Dropped,
-    /// They wait until the hook has had the state at start.
+    /// They wait until the hook has received the state at start.
     Held(Held),
 }
 
@@ -279,7 +279,7 @@ impl Monitor {
         self.lock().attached = true;
     }
 
-    /// Says that all objects of the binding are known.
+    /// Records that all objects of the binding are known.
     pub fn set_known(&self) {
         self.known.send_replace(true);
     }
@@ -305,7 +305,7 @@ impl Monitor {
         self.len() == 0
     }
 
-    /// How many changes there were, since the start and since this was asked last.
+    /// The number of changes since the start, and since the last call.
     pub fn counts(&self) -> (Counts, Counts) {
         let mut state = self.lock();
         (state.since_start, std::mem::take(&mut state.since_read))
@@ -353,7 +353,7 @@ impl Monitor {
         sink.deliver(held.in_order().map(|change| Delivery { monitor: self.clone(), change }).collect());
     }
 
-    /// Takes a change of one of its watches: `Some` when it is to be delivered now.
+    /// Takes a change from a watch that it reads: `Some` if it has to be delivered now.
     pub(super) fn offer(self: &Arc<Self>, source: u64, change: &ViewChange) -> Option<Delivery> {
         let mut state = self.lock();
         let State { since_start, since_read, .. } = &mut *state;

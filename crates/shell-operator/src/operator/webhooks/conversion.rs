@@ -47,7 +47,7 @@ async fn answer(
 }
 
 impl Webhooks {
-    /// What all hooks can convert.
+    /// The conversions of all hooks.
     pub(super) fn conversions(&self) -> Conversions {
         let mut conversions = Conversions::default();
         for state in self.core.hooks.get().values() {

@@ -23,7 +23,7 @@ use crate::config::HookConfig;
 use crate::webhook::objects::Reach;
 use crate::webhook::server;
 
-/// How often the objects in the cluster are looked at.
+/// How often the objects in the cluster are checked.
 const LOOK: Duration = Duration::from_secs(15);
 /// Pause after something failed.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// What makes the API server ask hooks.
+/// The servers and objects by which the API server sends requests to hooks.
 pub(super) struct Webhooks {
     core: Arc<Core>,
     settings: WebhookSettings,
@@ -60,7 +60,7 @@ impl Webhooks {
         Arc::new(Self { core, settings, api, registered: Mutex::default() })
     }
 
-    /// Serves the webhooks that hooks ask for, until the operator ends.
+    /// Serves the webhooks that hooks request, until the operator ends.
     pub(super) async fn run(self: Arc<Self>) {
         let serve = async |kind| {
             if self.wait_until_wanted(kind).await {
@@ -70,7 +70,7 @@ impl Webhooks {
         tokio::join!(Box::pin(serve(Kind::Admission)), Box::pin(serve(Kind::Conversion)));
     }
 
-    /// Waits for a hook that asks for webhooks of this kind; false when the operator ends before.
+    /// Waits for a hook that requests webhooks of this kind; false when the operator ends before.
     async fn wait_until_wanted(&self, kind: Kind) -> bool {
         let wanted = |config: &HookConfig| match kind {
             Kind::Admission => !(config.validating.is_empty() && config.mutating.is_empty()),

@@ -1,4 +1,4 @@
-//! Commands that ask a running operator, and those for people who write hooks.
+//! Commands that query a running operator, and commands for authors of hooks.
 
 use std::fs;
 

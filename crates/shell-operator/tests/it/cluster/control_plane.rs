@@ -102,7 +102,7 @@ impl ControlPlane {
         )
     }
 
-    /// Runs kubectl with words as a shell would split them; the output, or a panic when it fails.
+    /// Runs kubectl with arguments, split as a shell would; returns the output, or panics when it fails.
     pub(crate) fn kubectl(&self, line: &str) -> String {
         self.try_kubectl(line).unwrap_or_else(|error| panic!("kubectl {line}: {error}"))
     }
@@ -118,7 +118,7 @@ impl ControlPlane {
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
-    /// Creates or changes what `yaml` says.
+    /// Creates or changes the objects of `yaml`.
     pub(crate) fn apply(&self, yaml: &str) {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), yaml).unwrap();
@@ -194,7 +194,7 @@ impl ControlPlane {
 
     fn spawn(&mut self, name: &str, program: &Path, arguments: &[String]) {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_path(name)).unwrap();
-        // The shell in front ends the program when this process goes, however it does.
+        // The shell in front ends the program when this process ends, however it does.
         let guard = "\"$@\" & P=$!; cat > /dev/null; kill -9 $P; wait $P 2> /dev/null";
         let child = Command::new("sh")
             .args(["-c", guard, name])

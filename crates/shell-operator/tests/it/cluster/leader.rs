@@ -41,7 +41,7 @@ fn one_acts_and_another_takes_over_when_it_is_gone() {
     second.wait_ready();
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(runs(&second), 0);
-    // Told to end, it hands over at once.
+    // After SIGTERM, it hands over at once.
     let of_first = lease("holderIdentity");
     assert_eq!(first.stop().0, Some(0));
     assert_ne!(lease("holderIdentity"), of_first);
@@ -101,7 +101,7 @@ fn a_leader_that_is_cut_off_has_ended_with_its_hooks_before_another_acts() {
     assert_eq!(first.wait_for_end(), Some(1));
     assert_eq!(runs(&second), 0, "{}", first.log());
     assert!(first.log().contains("the Lease was lost"), "{}", first.log());
-    // Whoever adopted it may not have taken its status yet.
+    // The process that adopted it may not have taken its status yet.
     let stat =
         std::fs::read_to_string(format!("/proc/{}/stat", first.file("pid").trim())).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "its hook has ended with it: {stat}");

@@ -1,4 +1,4 @@
-//! A binding that needs nothing but the metadata of objects is sent nothing else.
+//! A binding that needs only the metadata of objects is sent nothing else.
 
 use crate::cluster::control_plane::{ControlPlane, shared};
 use crate::cluster::operator::Setup;

@@ -22,7 +22,7 @@ pub(crate) struct Setup {
     dir: TempDir,
     flags: Vec<String>,
     kubeconfig: PathBuf,
-    /// What runs the operator, before its own arguments.
+    /// The command that runs the operator, before its own arguments.
     wrapper: Vec<String>,
 }
 

@@ -24,13 +24,13 @@ struct State {
     /// Nothing gets through.
     cut: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
-    /// What happens to requests that have a certain text in them.
+    /// The fault of requests that contain a certain text.
     fault: Mutex<Option<(String, Fault)>>,
     /// The first lines of all requests.
     seen: Mutex<Vec<String>>,
 }
 
-/// What may happen to a request.
+/// A fault of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     /// It is answered with this status.
@@ -109,7 +109,7 @@ impl Drop for Proxy {
 }
 
 impl State {
-    /// What happens to this request now.
+    /// The fault of this request now.
     fn fault_of(&self, request: &str) -> Option<Fault> {
         let fault = self.fault.lock().unwrap();
         fault.as_ref().filter(|(text, _)| request.contains(text.as_str())).map(|(_, fault)| *fault)
@@ -135,7 +135,7 @@ impl State {
                 let head =
                     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
                 client.write_all(head.as_bytes()).unwrap();
-                // Until the client goes.
+                // Until the client closes the connection.
                 while matches!(client.read(&mut buffer), Ok(1..)) {}
                 break;
             }

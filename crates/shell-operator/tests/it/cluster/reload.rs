@@ -105,7 +105,7 @@ fn bad_hooks_change_nothing_until_they_are_good() {
         .hook("b", &config("reload-bad", "b"), "keep")
         .start();
     operator.wait_ready();
-    // One is fine, one is gone, one is wrong: none of it counts.
+    // One hook is fine, one is gone, one is wrong: no change is taken over.
     operator.put_hook("a", &config("reload-bad", "new"), "keep; echo new a > $OUT/new-a");
     fs::remove_file(operator.hooks_dir().join("b")).unwrap();
     operator.put_hook("c", "configVersion: v1\nnope: 1", "echo > $OUT/c-ran");

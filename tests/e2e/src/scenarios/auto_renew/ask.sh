@@ -1,5 +1,5 @@
-# Asks the API servers again and again until /tmp/asked.stop is there. Prints how many were away at once at most.
-# shellcheck disable=SC2154 # servers stands before this script
+# Queries the API servers again and again until /tmp/asked.stop exists. Prints how many were unavailable at once at most.
+# shellcheck disable=SC2154 # servers is set before this script
 rm -f /tmp/asked.stop
 most=0 asked=0
 while [ ! -e /tmp/asked.stop ]; do

@@ -25,7 +25,7 @@ pub(super) struct Case {
     pub(super) repairs: &'static str,
     pub(super) args: &'static [&'static str],
     pub(super) code: i32,
-    /// Words in what `kk` says.
+    /// Texts in the messages of `kk`.
     pub(super) says: &'static [&'static str],
     /// It can be known before the first change.
     pub(super) changes_nothing: bool,

@@ -14,8 +14,7 @@ enum Test {
     Case(&'static str),
     /// A scenario of its own.
     Scenario(&'static str),
-    /// A file of the checkout, and what shows in it that it is the right one: the name of a test, or words that the
-    /// user reads.
+    /// A file of the checkout, and a text that must be in it: the name of a test, or a message that the user reads.
     File(&'static str, &'static str),
 }
 

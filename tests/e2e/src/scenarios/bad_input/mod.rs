@@ -22,7 +22,7 @@ use crate::site::{Site, files_below};
 
 use cases::{ALL, Case};
 
-/// Nothing here is waited for longer, not even a host that says nothing.
+/// No wait is longer than this, not even for a host that does not respond.
 const PATIENCE: Duration = Duration::from_mins(1);
 const USER: SudoUser = SudoUser { name: "ada", password: "right" };
 
@@ -31,7 +31,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     for host in &site.hosts {
         ctx.host(host, "useradd --create-home --shell /bin/sh bob; printf 'bob:right' | chpasswd; cp -r /home/ada/.ssh /home/bob/; chown -R bob: /home/bob/.ssh")?;
     }
-    // What any connection leaves behind is there before the hosts are compared.
+    // Files that any connection leaves behind exist before the hosts are compared.
     ctx.kk(&site, "create", &["--dry-run"])?.expect_code(0)?;
     let before = host_state::of_all(ctx, &site.hosts)?;
     let mut wrong = Vec::new();
@@ -56,7 +56,7 @@ fn one(ctx: &Context<'_>, site: &Site, case: &Case, before: &BTreeMap<String, Ho
     let known = fs::read(&known_hosts).context("kk remembers no host keys")?;
     let broken = ctx.host(case.host, case.breaks).context("cannot break the host");
     let run = broken.and_then(|_| ctx.kk(&wrong, "create", case.args));
-    // Whatever went wrong: the next case begins with hosts that are well.
+    // Whatever failed, the next case begins with healthy hosts.
     fs::write(&known_hosts, known)?;
     let repaired = ctx.host(case.host, case.repairs).context("cannot repair the host");
     let run = run?;

@@ -13,7 +13,7 @@ use crate::site::{Site, host_entry};
 /// The host that stops responding, and its `timeout` in seconds.
 const HOST: &str = "node2";
 const TIMEOUT: u64 = 5;
-/// Until it is noticed, dialled again, given up, and the other hosts have ended what they were at.
+/// Until kk notices it, reconnects, gives up, and the other hosts have finished their tasks.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Errors: `kk` waits for ever, or does not name the host.

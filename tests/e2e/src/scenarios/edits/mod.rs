@@ -67,7 +67,7 @@ fn refused(ctx: &Context<'_>, site: &Site, edit: &Refused, before: Option<States
     run.expect_said(edit.says)?;
     let after = host_state::of_all(ctx, &site.hosts)?;
     let differences = host_state::differences(&before, &after);
-    // A cluster at work changes its own data and the kernel's tables all the time.
+    // A running cluster changes its own data and the kernel's tables all the time.
     let settings = ["/etc/", "/usr/", "/opt/", "unit-file", "user ", "hostname"];
     let changed = |line: &String| {
         let own_data = ["/etc/kubekey/sums", " /var/lib/"];

@@ -25,7 +25,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
         lab.names_an_image_that_nobody_has().context("an image that nobody has")?;
         lab.waits_for_the_api().context("an API that is away")?;
         lab.outlives_its_end().context("an operator that is killed")?;
-        // It was edited by hand: kk knows by its generation, and applies the file's once more.
+        // The object was edited by hand: kk detects that by its generation, and applies the file's version once more.
         ctx.kk_ok(&lab.switched(true)?, "create", &[])?;
         lab.nothing_to_do(&lab.switched(true)?)?;
         lab.goes_without_its_operator().context("a delete without an operator")
@@ -48,7 +48,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// A create with this file fails and says why; one with the right file heals it.
+    /// A create with this file fails and reports why; a create with the right file repairs it.
     fn fails(&self, broken: &crate::site::Site, words: &[&str]) -> Result<()> {
         let run = self.ctx.kk(broken, "create", &[])?;
         ensure!(run.finished.code == Some(1), "kk ended with {:?}", run.finished.code);
@@ -57,7 +57,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// A change that is made just before it goes arrives when it is back.
+    /// A change that is made just before the outage takes effect after it.
     fn waits_for_the_api(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         self.patch(&json!({"metrics_server": {"enabled": true, "replicas": 2}}))?;
@@ -91,7 +91,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// A cluster whose operator does not work is deleted, and what may be left is said.
+    /// A cluster whose operator does not work is deleted, and the possible leftovers are reported.
     fn goes_without_its_operator(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, self.switched(true)?);
         ctx.kubectl(&site, &format!("-n {NAMESPACE} scale deployment ks-installer --replicas=0"))?;
@@ -111,7 +111,7 @@ impl Lab<'_> {
         self.ctx.kubectl(&self.site, &words).map(drop)
     }
 
-    /// The status speaks of what the object says now, and all of it is ready.
+    /// The status is about the object's current spec, and everything is ready.
     fn becomes_ready(&self) -> Result<()> {
         let mut last = String::new();
         let found = self.ctx.until("KubeSphere is ready", PATIENCE, || {

@@ -1,5 +1,5 @@
-//! Real programs that KubeSphere 3.4 brings along: metrics-server, Prometheus with its operator, Alertmanager, node-exporter, local
-//! volumes, snapshots, redis, slapd. They are asked for what they are for. KubeSphere itself is not among them: its core is a stand-in.
+//! Real programs that KubeSphere 3.4 installs: metrics-server, Prometheus with its operator, Alertmanager, node-exporter, local
+//! volumes, snapshots, redis, slapd. Each is used for its purpose. KubeSphere itself is not among them: its core is a stand-in.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::site::Site;
 
 /// Namespace of Prometheus and its like.
 const MONITORING: &str = "kubesphere-monitoring-system";
-/// What `kk-lab` builds for the payload, only when it is asked to.
+/// Components that `kk-lab` builds for the payload, only on request.
 const ON_DEMAND: [&str; 8] = [
     "alertmanager",
     "local-path-provisioner",
@@ -165,7 +165,7 @@ impl Lab<'_> {
     fn wrong_rules_are_refused(&self) -> Result<()> {
         let refused = self.ctx.apply(&self.site, WRONG_RULE).err().context("a wrong rule was taken")?;
         let said = format!("{refused:#}");
-        // The definition of the kind says nothing about what an expression may be.
+        // The definition of the kind does not restrict expressions.
         ensure!(said.contains("could not parse expression"), "it was not the webhook that refused: {said}");
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Prometheus, asked through its Service, has so many targets of a job, and reaches all of them.
+    /// Prometheus, queried through its Service, has so many targets of a job, and reaches all of them.
     fn targets_are(&self, job: &str, expected: usize) -> Result<()> {
         let mut last = String::new();
         let patience = PATIENCE + Duration::from_mins(1);

@@ -23,7 +23,7 @@ pub(super) enum Payload {
 }
 
 impl Payload {
-    /// Where it lies in the source.
+    /// Its path in the source.
     pub(super) fn source(self) -> PathBuf {
         let name = match self {
             Self::StandIns => "ks-payload",
@@ -62,7 +62,7 @@ pub(super) fn of_release(ctx: &Context<'_>, release: &Path) -> Result<PathBuf> {
     pack(ctx, &programs["helm"], &ctx.dir.join("payload"), &words)
 }
 
-/// Builds the payload with these words, and an image with it and with helm of this directory.
+/// Builds the payload with these arguments, and an image with it and with helm of this directory.
 fn pack(ctx: &Context<'_>, helm: &Path, payload: &Path, words: &[OsString]) -> Result<PathBuf> {
     let program = ctx.tools.kk.with_file_name("ks-installer");
     ensure!(program.exists(), "{} is not there\nhint: `make build`", program.display());

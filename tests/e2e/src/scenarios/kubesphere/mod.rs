@@ -26,7 +26,7 @@ use image::Payload;
 
 const NAMESPACE: &str = "kubesphere-system";
 const VERSION: &str = "v3.4.1-stand-in";
-/// How long a change may take until the status says so.
+/// How long a change may take until the status shows it.
 const PATIENCE: Duration = Duration::from_mins(3);
 /// The stand-ins are CoreDNS, whose image is on every node.
 const COREDNS: &str =
@@ -158,7 +158,7 @@ impl Lab<'_> {
         self.nothing_to_do(&site)
     }
 
-    /// The object goes when everything is gone, the user's objects of our kind and the namespace included.
+    /// The object is removed after everything else, the user's objects of our kind and the namespace included.
     fn uninstalls(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         ctx.kubectl(site, &format!("-n {NAMESPACE} delete cc ks-installer --wait=false"))?;
@@ -171,7 +171,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// The whole cluster goes, KubeSphere first.
+    /// The whole cluster is deleted, KubeSphere first.
     fn deletes(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, self.switched(true)?);
         ctx.kk_ok(&site, "create", &[])?;
@@ -238,7 +238,7 @@ impl Lab<'_> {
         self.ctx.kubectl(&self.site, &format!("-n {NAMESPACE} logs deployment/ks-installer --tail=-1"))
     }
 
-    /// Leaves what the operator said where everything else of the run lies.
+    /// Writes the operator's log into the directory with all other files of the run.
     fn keep_log(&self) {
         let (ctx, site) = (self.ctx, &self.site);
         let pods = format!("-n {NAMESPACE} describe pods");
@@ -249,7 +249,7 @@ impl Lab<'_> {
             ("object.yaml", ctx.kubectl(site, &object)),
             ("pods.txt", ctx.kubectl(site, "describe pods -A")),
         ] {
-            // The error that is on its way says more than that this could not be written.
+            // The error that is being returned matters more than a failure to write this file.
             let _ = std::fs::write(ctx.dir.join(file), text.unwrap_or_else(|error| format!("{error:#}")));
         }
     }

@@ -40,7 +40,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
 
     let installer = json!({"image": archive, "version": VERSION, "registry": Registry::address()});
     let site = site.variant("kubesphere", |file| file["spec"]["kubesphere"] = installer)?;
-    // Nothing but the core: each other component needs images more.
+    // Only the core: each other component needs more images.
     let console = json!({"console": {"enableMultiLogin": true, "port": 30880, "type": "NodePort"}});
     let spec = json!({"common": {"core": console}, "monitoring": {"enabled": false}});
     let metadata = json!({"name": "ks-installer", "namespace": NAMESPACE, "labels": {"version": VERSION}});

@@ -12,7 +12,7 @@ use super::{Lab, NAMESPACE, PATIENCE, with_installer};
 use crate::checks;
 use crate::context::Context;
 
-/// Kinds that change by themselves: what controllers of Kubernetes make, and what says that something is alive.
+/// Kinds that change by themselves: objects of Kubernetes' own controllers, and signs of life.
 const MOVING: [&str; 13] = [
     "componentstatuses",
     "controllerrevisions.apps",
@@ -29,7 +29,7 @@ const MOVING: [&str; 13] = [
     "replicasets.apps",
 ];
 
-/// What may differ after a removal: the beginning of an object, and why.
+/// Differences that are allowed after a removal: the beginning of an object, and why.
 const EXCEPTIONS: [(&str, &str); 12] = [
     ("Namespace /kubesphere-system", "kk deploys the operator there, and it stays"),
     ("ConfigMap kubesphere-system/kube-root-ca.crt", "Kubernetes makes it in each namespace"),
@@ -69,7 +69,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
         lab.nothing_to_do(&controlled)?;
         lab.removes(&before)?;
 
-        // With KubeSphere in it, the whole cluster goes.
+        // The whole cluster is deleted while KubeSphere is in it.
         ctx.kk_ok(&controlled, "create", &[])?;
         let run = ctx.kk_ok(&controlled, "delete", &[])?;
         let said = &run.finished.stdout;

@@ -39,7 +39,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     })
 }
 
-/// Who is killed while `kk` waits for the operator.
+/// The process that is killed while `kk` waits for the operator.
 #[derive(Clone, Copy)]
 enum Victim {
     Kk,

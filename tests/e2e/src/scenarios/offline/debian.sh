@@ -18,7 +18,8 @@ ask update >&2
 for list in InRelease "main/binary-$(dpkg --print-architecture)/Packages.xz"; do
     curl -fsSL --create-dirs -o "$directory/dists/$release/$list" "${uri%/}/dists/$release/$list"
 done
-# One after the other would ask apt a hundred times; it fetches them into its cache, and says where each lies in the archive.
+# One query per package would call apt a hundred times. apt fetches them into its cache, and prints the path of each in the
+# archive.
 ask install --download-only "$@" >&2
 ask install --simulate "$@" | sed -n 's/^Inst \([^ ]*\) (\([^ ]*\) .*/\1=\2/p' | xargs apt-cache \
     -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$work/lists" \

@@ -37,7 +37,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
 
     let walls = Walls::up(ctx, &lab)?;
     ctx.kk_ok(&small, "create", &["-a", &bundle, "--allow-unsigned"])?;
-    // Without the bundle, an error says what cannot be reached before anything changes.
+    // Without the bundle, an error names the unreachable source before anything changes.
     let refused = ctx.kk_nodes(&lab, &["upgrade", "--with-kubernetes", TO])?;
     ensure!(refused.finished.code != Some(0), "an upgrade went without its programs");
     ensure!(refused.events.changes().is_empty(), "an upgrade that was refused changed something");

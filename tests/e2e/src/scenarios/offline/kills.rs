@@ -105,7 +105,7 @@ impl Killing<'_> {
     }
 }
 
-/// Beside the two bundles there is no other, whole or half.
+/// There are only the two bundles, no third one, complete or partial.
 fn nothing_is_half_written(directory: &Path) -> Result<()> {
     let entries: Result<Vec<_>, _> =
         fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.file_name())).collect();

@@ -228,7 +228,7 @@ fn signed(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<String> {
     Ok(key.lines().last().context("minisign has written no key")?.to_owned())
 }
 
-/// A file that asks for something else is refused by the names of what is missing.
+/// A file that needs something else is refused, and the missing items are named.
 fn other_version(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<()> {
     let other = site.variant("other", |cluster| {
         cluster["spec"]["components"]["coredns"] = "v1.12.0".into();

@@ -177,7 +177,7 @@ fn nodes_have_metrics(operated: &Operated<'_>) -> Result<()> {
 fn deployments_keep_the_policy(operated: &Operated<'_>) -> Result<()> {
     let create =
         |name: &str, image: &str| format!("-n strict create deployment {name} --replicas=0 --image={image}");
-    // The API server takes a moment to learn of the webhooks; a dry run asks them too.
+    // The API server needs a moment to learn of the webhooks; a dry run calls them, too.
     let attempt = format!("{} --dry-run=server", create("loose", "nginx"));
     let denied = |said: &str| said.contains("denied the request: images need a fixed version: nginx");
     operated.until(&attempt, "a refusal", denied)?;

@@ -14,10 +14,10 @@ use crate::site::Site;
 
 mod hooks;
 
-/// How `nodes.py` asks for its runs, and how it shall ask here: a minute is long.
+/// The schedule of `nodes.py`, and the schedule in this test: a minute is long.
 const EVERY_MINUTE: &str = r#""crontab": "* * * * *""#;
 const EVERY_SECOND: &str = r#""crontab": "* * * * * *""#;
-/// What hooks leave behind when the objects that were applied are gone.
+/// Objects that hooks leave behind when the applied objects are gone.
 const WEBHOOKS: &str =
     "validatingwebhookconfiguration,mutatingwebhookconfiguration shell-operator-hooks-hooks";
 
@@ -55,7 +55,7 @@ fn build_image(ctx: &Context<'_>, kubectl: &Path) -> Result<PathBuf> {
     Ok(directory.join("shell-operator.tar"))
 }
 
-/// What `kubectl apply -k deploy` would apply, with the schedule quickened. The hosts have no checkout.
+/// The objects that `kubectl apply -k deploy` would apply, with a faster schedule. The hosts have no checkout.
 fn objects(ctx: &Context<'_>, kubectl: &Path) -> Result<String> {
     let text = ctx.run("kustomize", Job::new(kubectl).args(["kustomize"]).args([deploy()]))?.ok()?;
     ensure!(text.contains(EVERY_MINUTE), "no hook asks for {EVERY_MINUTE}");
@@ -66,7 +66,7 @@ fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-/// The shared cluster goes back to what it was.
+/// The shared cluster is restored to its previous state.
 fn tidy_up(ctx: &Context<'_>, site: &Site, objects: String) -> Result<()> {
     // While the operator still converts them.
     ctx.kubectl(site, "delete backups,users --all --all-namespaces")?;
@@ -75,21 +75,21 @@ fn tidy_up(ctx: &Context<'_>, site: &Site, objects: String) -> Result<()> {
     let delete =
         "exec kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /tmp/e2e-kubectl delete -f -";
     ctx.run("kubectl-delete", ctx.on_host(site.control_plane(), delete).stdin(objects))?.ok()?;
-    // Their pods may not run, and end only when the kubelet has given up what it waits for.
+    // Their pods may not run, and end only after the kubelet stops waiting for them.
     for name in hooks::NAMESPACES {
         ctx.kubectl(site, &format!("wait --for=delete namespace/{name} --timeout=100s"))?;
     }
     Ok(())
 }
 
-/// Leaves the operator's log where everything else of the run lies.
+/// Writes the operator's log into the directory with all other files of the run.
 fn keep_log(ctx: &Context<'_>, site: &Site) {
     for (file, words) in [
         ("operator.log", "-n shell-operator logs deployment/shell-operator --tail=-1"),
         ("operator.txt", "-n shell-operator describe pods"),
     ] {
         if let Ok(text) = ctx.kubectl(site, words) {
-            // The error that is on its way says more than that this could not be written.
+            // The error that is being returned matters more than a failure to write this file.
             let _ = fs::write(ctx.dir.join(file), text);
         }
     }

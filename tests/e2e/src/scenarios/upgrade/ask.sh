@@ -1,5 +1,6 @@
-# Asks the Service about 20 times a second until /tmp/asked.stop is there. Prints how often it asked, and when it got no answer.
-# shellcheck disable=SC2154 # service stands before this script
+# Queries the Service about 20 times a second until /tmp/asked.stop exists. Prints the number of queries, and when there was no
+# answer.
+# shellcheck disable=SC2154 # service is set before this script
 rm -f /tmp/asked.stop
 asked=0
 while [ ! -e /tmp/asked.stop ]; do

@@ -1,5 +1,5 @@
-# Asks the API through its endpoint about 10 times a second, as the administrator, until /tmp/asked-api.stop is there. Prints how
-# often it asked, and the time without answers in milliseconds.
+# Queries the API through its endpoint about 10 times a second, as the administrator, until /tmp/asked-api.stop exists. Prints the
+# number of queries, and the time without answers in milliseconds.
 conf=/etc/kubernetes/admin.conf
 field() { sed -n "s/^ *$1: *//p" $conf; }
 umask 077

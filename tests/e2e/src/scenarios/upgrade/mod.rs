@@ -75,7 +75,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     is_upgraded(ctx, &newest)
 }
 
-/// A program that the hosts have in an older version than the lab's file asks for.
+/// A component that the hosts have in an older version than the lab's file names.
 #[derive(Clone, Copy)]
 struct Part {
     /// As `spec.components` calls it.
@@ -128,7 +128,7 @@ fn is_upgraded(ctx: &Context<'_>, site: &Site) -> Result<()> {
     Ok(())
 }
 
-/// All of it is said before the first change, at once.
+/// All of it is reported before the first change, at once.
 fn in_the_way(ctx: &Context<'_>, site: &Site, image: &str) -> Result<()> {
     let objects = include_str!("in_the_way.yaml").replace("IMAGE", image);
     ctx.apply(site, &objects)?;

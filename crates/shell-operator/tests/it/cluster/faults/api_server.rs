@@ -1,4 +1,4 @@
-//! An API server that goes away, cuts off, forgets, or does not answer; kinds that go.
+//! An API server that stops, cuts off, forgets, or does not answer; kinds that are removed.
 
 use std::time::Duration;
 

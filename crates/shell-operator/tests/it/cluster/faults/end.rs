@@ -37,7 +37,7 @@ fn the_end_of_the_operator_lets_a_running_hook_finish_and_gives_the_lease_back()
         .hook("throttled", throttled, "keep")
         .start();
     operator.wait_for("the run", |operator| !operator.contexts("h").is_empty());
-    // Whoever is in the middle of a request does not hold up the end.
+    // A client in the middle of a request does not hold up the end.
     let mut request = std::net::TcpStream::connect(("127.0.0.1", operator.port())).unwrap();
     std::io::Write::write_all(&mut request, b"GET /metrics HT").unwrap();
     let mut question = std::os::unix::net::UnixStream::connect(operator.socket()).unwrap();
@@ -75,7 +75,7 @@ fn a_hook_that_does_not_want_to_end_is_killed_when_the_time_is_over() {
     assert_eq!(plane.kubectl(holder), "");
 }
 
-/// Prints no configuration, and says that it was asked.
+/// Prints no configuration, and records that it was queried.
 fn silent(setup: &Setup) -> String {
     format!("#!/bin/bash\ntouch {}/asked\nsleep 1000\n", setup.out().display())
 }

@@ -1,4 +1,4 @@
-//! What breaks, and that nothing is lost by it.
+//! Faults, and that nothing is lost by them.
 
 mod api_server;
 mod end;

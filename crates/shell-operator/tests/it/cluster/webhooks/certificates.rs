@@ -108,7 +108,7 @@ fn own_certificates_are_renewed_before_their_end() {
         let text = plane.kubectl(&format!(r"{secret} -o 'go-template={{{{index .data `ca.crt`}}}}'"));
         String::from_utf8(STANDARD.decode(text).unwrap()).unwrap()
     };
-    // Somebody puts certificates there that soon end; they are replaced at the next look.
+    // A user stores certificates there that soon end; the next check replaces them.
     let ending = bundle(0);
     let patch = serde_json::json!({ "stringData": { "ca.crt": ending.ca, "tls.crt": ending.certificate, "tls.key": ending.key } });
     plane.kubectl(&format!(

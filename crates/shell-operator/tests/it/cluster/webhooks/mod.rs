@@ -1,4 +1,4 @@
-//! Hooks that answer the API server: what they are asked, how it finds them, and their certificates.
+//! Hooks that answer the API server: the requests that they get, how it finds them, and their certificates.
 
 mod certificates;
 mod registration;
@@ -31,7 +31,7 @@ fn wait_for_log(operator: &Operator, text: &str) {
     operator.wait_for(text, |operator| operator.log().contains(text));
 }
 
-/// A hook that looks at `ConfigMaps` of namespaces with the label `of: namespace`.
+/// A hook that checks `ConfigMaps` of namespaces with the label `of: namespace`.
 fn checks(namespace: &str) -> String {
     format!(
         "configVersion: v1\nkubernetesValidating: [{{name: check.{namespace}.example.org, \

@@ -1,4 +1,4 @@
-//! The objects that lead the API server to the operator.
+//! The objects that point the API server to the operator.
 
 use std::fs;
 
@@ -58,7 +58,7 @@ fn a_hook_that_fails_refuses_and_configurations_are_repaired() {
     assert_eq!(webhooks(), good);
 }
 
-/// The server begins with the first hook that asks for it, and what no hook answers is not asked any more.
+/// The server starts with the first hook that requests it, and the API server stops sending requests that no hook answers.
 #[test]
 fn webhooks_come_and_go_with_hooks_that_change() {
     let plane = shared();

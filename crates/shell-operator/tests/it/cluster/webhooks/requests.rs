@@ -1,4 +1,4 @@
-//! What hooks are asked, and what becomes of their answers.
+//! The requests that hooks get, and the effects of their answers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -128,7 +128,7 @@ fn a_hook_that_the_api_server_gives_up_on_is_counted_and_leaves_no_process() {
         "grep -q '\"name\":\"slow\"' $BINDING_CONTEXT_PATH && { sleep 300 & echo $! > $OUT/child; wait; }\n";
     let operator = setup.flag("--webhook-self-signed").hook("h", &config, &format!("{slow}{ALLOW}")).start();
     wait_for_log(&operator, "ValidatingWebhookConfiguration given-up-op-hooks is created");
-    // The API server takes a moment until it asks.
+    // The API server needs a moment until it sends requests.
     let slow = || plane.try_kubectl("-n given-up create cm slow --dry-run=server");
     operator.wait_for("the refusal", |_| slow().is_err());
     let metric = |text: &str| operator.get("/metrics").unwrap().contains(text);
