@@ -21,7 +21,7 @@ use crate::sys::say::{self, Step};
 use crate::sys::{cgroup, disk, inotify, mounts, net, packages};
 use crate::{base, sys};
 
-/// Boots the requested hosts, and ends all others.
+/// Boots the requested hosts, and ends all others unless `--host` names a single one.
 pub(crate) fn up(paths: &Paths, args: &Up) -> Result<()> {
     sys::need_root()?;
     let versions = Versions::load(&paths.data)?;

@@ -99,7 +99,7 @@ fn publish_files(paths: &Paths, build: &Build, programs: &AllPrograms) -> Result
     keep(paths, &name, &Record { key, catalogue })
 }
 
-/// Puts one file and its `.sha256` into the mirror, in the same directory as on dl.k8s.io, and returns its checksum.
+/// Puts one file into the mirror, and its `.sha256` into the same directory, as dl.k8s.io does. Returns its checksum.
 fn publish_file(target: &Path, file: &MirrorFile, made: &Programs) -> Result<String> {
     fs::create_dir_all(target.parent().context("a file has a directory")?)?;
     let unfinished = unfinished(target)?;

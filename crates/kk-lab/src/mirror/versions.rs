@@ -1,4 +1,4 @@
-//! `tests/lab/versions.yaml`: the components to build, their versions, and their places in the mirror.
+//! `tests/lab/versions.yaml`: the components to build, their versions, and their paths in the mirror.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -80,7 +80,7 @@ impl Api {
         self.runtime.block_on(futures::stream::iter(0..COUNT).for_each_concurrent(AT_ONCE, touch));
     }
 
-    /// Changes what `.data.k` sees of the last object of a set.
+    /// Changes the value that `.data.k` selects in the last object of a set.
     pub(crate) fn change_last(&self, namespace: &str) {
         let object = format!("{}/{}", collection(namespace), name(COUNT - 1));
         let patch = json!({ "data": { "k": "changed" } });
@@ -101,7 +101,7 @@ impl Api {
         self.runtime.block_on(self.send(Method::POST, &collection(namespace), "application/json", &object));
     }
 
-    /// Changes what `.data.k` sees of an object; false when the API server does not say that it did.
+    /// Changes the value that `.data.k` selects in an object; false when the API server does not acknowledge the change.
     pub(crate) fn try_change(&self, namespace: &str, i: usize, value: &str) -> bool {
         let patch = json!({ "data": { "k": value } }).to_string().into_bytes();
         let request = Request::patch(format!("{}/{}", collection(namespace), name(i)))

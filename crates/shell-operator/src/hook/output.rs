@@ -10,7 +10,7 @@ pub(super) const KEPT_STDERR: usize = 8 * 1024;
 /// Longest line that is kept in memory, in bytes; the rest of a longer one is dropped.
 const LONGEST_LINE: usize = 2 << 20;
 
-/// Logs the lines of `pipe` until its end or until `no_more` is cancelled, and returns the end of its text.
+/// Logs the lines of `pipe` until its end or until `no_more` is cancelled, and returns the end of the text.
 pub(super) async fn copy_lines(
     pipe: impl AsyncRead + Unpin,
     mut log: LineLog,

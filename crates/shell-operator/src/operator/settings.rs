@@ -1,4 +1,4 @@
-//! Settings of the operator at start. The defaults are the same as on the command line, except that no port is opened.
+//! Settings of the operator at start. The defaults are the same as on the command line, except that no port or socket is opened.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -31,8 +31,8 @@ impl Conversions {
         self.0.keys()
     }
 
-    /// The fewest steps from one version to another. Of steps that do the same, the more exactly named one is used. `None` if no
-    /// steps lead there.
+    /// The fewest steps from one version to another. Of steps that do the same, the more exactly named one is used. `None` if
+    /// there are no such steps.
     pub fn path(&self, crd: &str, from: &str, to: &str) -> Option<Vec<&Step>> {
         let steps = self.0.get(crd)?;
         let mut paths: VecDeque<(&str, Vec<&Step>)> = VecDeque::from([(from, Vec::new())]);

@@ -86,7 +86,7 @@ pub(super) fn run_ha(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One create moves the host, everything works, and nothing contains the old address any more.
+/// One create moves the host, everything works, and no component knows the old address any more.
 fn is_moved(ctx: &Context<'_>, before: &Site, after: &Site, host: &str) -> Result<()> {
     ctx.kk_ok(after, "create", &[])?;
     checks::cluster_is_complete(ctx, after)?;

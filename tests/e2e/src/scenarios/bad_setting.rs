@@ -1,5 +1,5 @@
-//! A setting that cannot work stops at the first host, with its cause; all others run the old one and would start with it
-//! again, and the file put right heals the first.
+//! A setting that cannot work stops the run at the first host, and the error names the cause. All other hosts run the old setting
+//! and would restart with it, and the corrected file repairs the first host.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -32,8 +32,8 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         })
     };
     let (site, changed) = (with("registry", PASSWORD)?, with("changed", OTHER_PASSWORD)?);
-    // The lab's own registry serves the exported images. A manifest made from the file itself would query the registry that is
-    // not installed yet.
+    // The lab's own registry serves the exported images. A manifest made from the site's own file would query the registry that
+    // is not installed yet.
     let (manifest, bundle) = (text(&lab.dir.join("manifest.yaml")), text(&lab.dir.join("bundle.tar.zst")));
     let source =
         lab.variant("source", |cluster| cluster["spec"]["roleGroups"]["registry"] = json!([host]))?;
