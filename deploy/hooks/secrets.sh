@@ -3,8 +3,8 @@
 # have the label `copy.example.com/target: "yes"`. Copies that a user changes or deletes are restored; copies without a source or
 # a target are deleted.
 #
-# One group: whatever happens, what is there is compared with what should be. Secrets of others that have the same name
-# are left alone.
+# One group: after any change, the existing copies are compared with the wanted ones. Other Secrets with the same name are left
+# unchanged.
 source "${FRAMEWORK_DIR:-}/shell_lib.sh"
 
 __config__() {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Keeps the Secret `htpasswd` of the operator's namespace: one line for each User (auth.example.com/v1). Mounted into a
-# proxy, it is the list of people who may pass.
+# Maintains the Secret `htpasswd` of the operator's namespace: one line for each User (auth.example.com/v1). Mounted into a proxy,
+# it is the list of the users who have access.
 #
 # Each run writes the whole Secret from the snapshot: created, changed, deleted and missed Users are handled the same way.
 source "${FRAMEWORK_DIR:-}/shell_lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# build.sh BINARY FOLDER: builds the image of shell-operator, or of another program, into FOLDER/PROGRAM.tar without a
-# container daemon. `make image` and `make image-ks` run it. Two layers: Debian with what hooks need, made by mmdebstrap and kept in FOLDER for the next
-# time, and our own files. The same content gives the same bytes.
+# build.sh BINARY FOLDER: builds the image of shell-operator, or of another program, into FOLDER/PROGRAM.tar without a container
+# daemon. `make image` and `make image-ks` run it. The image has two layers: Debian with the tools for hooks, built by mmdebstrap
+# and kept in FOLDER for the next build, and our own files. The same content gives the same bytes.
 #
 # The archive is an OCI layout that also contains Docker's manifest.json: `docker load`, `podman load`, `skopeo copy
 # oci-archive:…` and `ctr images import` all accept it.
@@ -29,8 +29,8 @@ fail() { # message, hint
   exit 1
 }
 
-# Debian as a tar file, without device nodes (the runtime makes them), documentation and what is of this machine.
-# The hook folder keeps out a package that needs a whole Perl (usrmerge).
+# Debian as a tar file, without device nodes (the runtime creates them), documentation and settings of this machine. The hook
+# directory excludes a package that needs a whole Perl (usrmerge).
 make_base() { # FILE
   command -v mmdebstrap >/dev/null ||
     fail "mmdebstrap is missing" "apt-get install mmdebstrap, without root uidmap too; or use the Dockerfile"
@@ -84,7 +84,7 @@ write_tar() { # FILE, FOLDER, names…
   tar --create --file "$file" --format=gnu --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$from" "$@"
 }
 
-# The image's name as containerd knows it: without a registry in it, it is one of Docker's.
+# The image's name as containerd knows it: a name without a registry is an image of Docker's registry.
 whole_name() {
   local first=${image%%/*}
   if [ "$first" = "$image" ]; then

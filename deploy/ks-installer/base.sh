@@ -10,7 +10,7 @@ packages=(libc6 libgcc-s1 busybox-static)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/debs" "$work/root"/{bin,etc,tmp,kubesphere/playbooks,var/lib/dpkg}
-# apt gives up its rights to a user who cannot write here.
+# apt switches to a user who cannot write here.
 (cd "$work/debs" && apt-get -o APT::Sandbox::User=root -q download "${packages[@]}" >/dev/null) || {
   echo "error: apt-get cannot download ${packages[*]}" >&2
   exit 1

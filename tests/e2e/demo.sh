@@ -26,7 +26,7 @@ rm -rf "$demo"/{home/.ssh,kubekey}
 "$programs/kk-lab" up --hosts 3 --config "$demo/cluster.yaml"
 
 say "kk create cluster -f $demo/cluster.yaml"
-# A home of its own: the hosts are new each time, and their keys belong into no known_hosts of yours.
+# A separate home directory: the hosts are new each time, and their keys must not be added to your known_hosts.
 "$programs/kk-lab" enter -- env HOME="$demo/home" "$programs/kk" create cluster -y -f "$demo/cluster.yaml" --workdir "$demo/kubekey"
 
 on() { local host=$1; shift; "$programs/kk-lab" exec "$host" -- "$@"; }
@@ -42,7 +42,7 @@ kubectl -n web get pods -o wide
 printf '\nhttp://web.web.svc.cluster.local:8080/health answers: '
 ask() { on node2 sh -s web web.web.svc.cluster.local 2 <tests/e2e/ask_from_pod.sh; }
 tries=0
-# kube-proxy hears of new endpoints a moment after the pods are ready.
+# kube-proxy learns of new endpoints a moment after the pods are ready.
 until ask 2>"$demo/why"; do
   [ $((tries += 1)) -lt 10 ] || { cat "$demo/why"; exit 1; }
   sleep 1

@@ -66,10 +66,10 @@ fn settings(paths: &Paths, args: &Up) -> Result<Settings> {
     Ok(Settings { base, second_network: args.networks > 1, cpus: args.cpus, delay_ms: args.delay })
 }
 
-/// Everything around the hosts: leftovers away, network, key, kernel limit.
+/// Prepares everything around the hosts: removes leftovers, sets up network, key and kernel limit.
 fn prepare(args: &Up, wanted: &[Host]) -> Result<()> {
     if !net::is_up()? {
-        // Without its whole network nothing of a lab works: what is there was left by a crash.
+        // No lab works without its whole network, so the existing parts are leftovers of a crash.
         clear()?;
     }
     let state = state_directory();
@@ -149,7 +149,7 @@ fn clear() -> Result<()> {
     all_well(done)
 }
 
-/// Errors: any of them failed; all that did are named.
+/// Errors: at least one failed; the error contains all failures.
 fn all_well(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let failures: Vec<String> =
         results.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect();

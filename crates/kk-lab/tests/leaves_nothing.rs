@@ -15,7 +15,7 @@ use std::time::Duration;
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
-    // A test that failed has left no state that another would miss: each begins with `down`.
+    // The state that a failed test leaves does not affect the others: each begins with `down`.
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

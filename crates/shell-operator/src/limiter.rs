@@ -37,7 +37,7 @@ impl Limiter {
         let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
         let next = full_at.map_or(now, |time| time.max(now)) + self.interval;
         *full_at = Some(next);
-        // With `burst` tokens in a full bucket, the bucket may be that far from being full.
+        // A full bucket has `burst` tokens, so the bucket may be that far from being full.
         next.checked_sub(self.interval * self.burst).map_or(now, |time| time.max(now))
     }
 }

@@ -43,7 +43,7 @@ fn text(value: &Value) -> String {
 }
 
 impl Events {
-    /// Reads what there is; a last line that is not whole yet is left for the next time.
+    /// Reads the available lines; an incomplete last line is left for the next call.
     pub fn parse(written: &str) -> Self {
         Self(written.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }

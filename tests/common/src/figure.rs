@@ -11,7 +11,7 @@ pub struct Figure {
     pub unit: &'static str,
     /// The value to compare with, and its name.
     pub beside: String,
-    /// At most this; without one the value is only shown.
+    /// The upper bound; without it, the value is only shown.
     pub goal: Option<f64>,
 }
 

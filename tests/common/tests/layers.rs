@@ -1,5 +1,5 @@
-//! Which module of a crate imports which other one, read from its source: nothing imports from a layer above, and directories do not
-//! import each other in a circle.
+//! Checks which modules of a crate import each other, read from its source: nothing imports from a layer above, and directories
+//! do not import each other in a circle.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -68,7 +68,7 @@ impl Reader {
             }
             rest = &rest[1..];
         }
-        // Any other path is of this module, or of another crate, which is no module here.
+        // Any other path belongs to this module, or to another crate, which is no module here.
         base.extend(rest.iter().cloned());
         base
     }
@@ -149,7 +149,7 @@ impl<'ast> Visit<'ast> for Reader {
         visit::visit_path(self, path);
     }
 
-    /// The arguments of a macro are no paths yet: their text has them. A file that is included counts like a module.
+    /// The arguments of a macro are not parsed as paths: they are searched as text. An included file counts like a module.
     fn visit_macro(&mut self, one: &'ast syn::Macro) {
         let text = one.tokens.to_string().replace(' ', "");
         let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
@@ -187,8 +187,8 @@ fn imports(name: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     imports_of(&files)
 }
 
-/// The same of files by their paths below `src`. A name that the crate's root exports again counts as an import from where it is
-/// declared.
+/// The same for files, by their paths below `src`. A name that the crate's root re-exports counts as an import from its
+/// declaration.
 fn imports_of(files: &BTreeMap<PathBuf, String>) -> BTreeMap<Module, BTreeSet<Module>> {
     let (mut found, mut only_tests, mut exported) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
     for (path, text) in files {

@@ -63,7 +63,7 @@ pub(crate) fn run(tools: &Tools, only: &[String], repeat: u8, table: Option<&Pat
     Ok(figures.iter().all(Figure::is_reached))
 }
 
-/// One round: the script, then kk's create, create again and delete, each on hosts as they should be for it.
+/// One round: the script, then kk's create, second create and delete, each on hosts in the required state.
 fn measure<'a>(
     ctx: &Context<'_>,
     round: u8,
@@ -182,7 +182,7 @@ fn figures(samples: &BTreeMap<&str, Vec<f64>>) -> Vec<Figure> {
     let shown =
         |name: &str, value: Option<f64>| value.map(|value| format!("{name}:{value:.2},")).unwrap_or_default();
     let beside_create = format!("{}{}kubekey:60", shown("by_hand", hand), shown("bound", bound));
-    // The harder one of what is possible by hand and what the machine could do.
+    // The stricter of two goals: the time by hand, and the least time for this machine.
     let goals = [hand.map(|hand| hand * 1.10), bound.map(|bound| bound * 1.20)];
     let goal = goals.into_iter().flatten().min_by(f64::total_cmp);
     let parts = ["hosts", "kk", "servers"]

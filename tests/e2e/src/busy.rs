@@ -1,4 +1,4 @@
-//! Other work on all processors, so that scenarios meet a machine that is slow and irregular.
+//! Puts other load on all processors, so that scenarios run on a slow and irregular machine.
 
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::context::Context;
 use crate::process::{Job, Running};
 
-/// A shell that counts, one for each processor, until the answer is dropped.
+/// A shell that counts, one for each processor, until the returned value is dropped.
 pub(crate) fn begin(ctx: &Context<'_>) -> Result<Vec<Running>> {
     let count = available_parallelism()?.get();
     let job = Job::new("sh").args(["-c", "while :; do :; done"]).limit(Duration::from_hours(24));

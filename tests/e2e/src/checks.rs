@@ -87,8 +87,8 @@ pub(crate) fn cluster_is_complete(ctx: &Context<'_>, site: &Site) -> Result<()> 
     Ok(())
 }
 
-/// Kubelets look every second whether the parts of this control plane have started: with kubeadm's own probes the API shows
-/// them as ready up to 20 s late.
+/// Kubelets check every second whether the static pods of this control plane have started: with kubeadm's own probes, the API
+/// shows them as ready up to 20 s late.
 pub(crate) fn starts_are_seen_soon(ctx: &Context<'_>, host: &str) -> Result<()> {
     let look = "cd /etc/kubernetes/manifests && for part in kube-apiserver kube-controller-manager kube-scheduler; do \
                 sed -n '/startupProbe:/,$ s/^ *periodSeconds: //p' $part.yaml | head -n 1; done";
@@ -104,7 +104,7 @@ pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Re
     service_answers_on_slow_hosts(ctx, site, 1)
 }
 
-/// The same where hosts need so many times as long to start a pod and to hear of it.
+/// The same for hosts that need so many times as long to start a pod and to learn of it.
 pub(crate) fn service_answers_on_slow_hosts(ctx: &Context<'_>, site: &Site, times: u32) -> Result<()> {
     let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
     let image = text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]);
@@ -119,8 +119,8 @@ pub(crate) fn service_answers_on_slow_hosts(ctx: &Context<'_>, site: &Site, time
             let answer = ask_from_pod(ctx, host, target, 10)?;
             ensure!(answer == "OK", "from the pod on {host}, {target} answers `{answer}`");
         }
-        // kube-proxy on each node hears of new endpoints a moment after the pods are ready. A connection that was begun before has no
-        // end: the kernel keeps its first route. From then on every try counts.
+        // kube-proxy on each node learns of new endpoints a moment after the pods are ready. An earlier connection never
+        // succeeds, because the kernel keeps its first route. From then on every attempt counts.
         let known = "the Service answers on each worker";
         ctx.until(known, Duration::from_secs(30) * times, || {
             Ok(ask_from_pod(ctx, host, SERVICE, times * 2).ok())

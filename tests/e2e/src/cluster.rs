@@ -1,4 +1,4 @@
-//! The cluster that scenarios share: made when the first one needs it, kept while it is whole.
+//! The cluster that scenarios share: created when the first scenario needs it, kept while it is healthy.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct Cluster {
     pub(crate) before: BTreeMap<String, HostState>,
 }
 
-/// Boots fresh hosts, remembers what they are like, and creates a cluster on them for all scenarios that follow.
+/// Boots fresh hosts, records their state, and creates a cluster on them for all scenarios that follow.
 pub(crate) fn create_fresh(ctx: &Context<'_>) -> Result<Cluster> {
     let site = Site::fresh(ctx, &ctx.tools.shared_cluster(), HOSTS, None)?;
     let before = host_state::of_all(ctx, &site.hosts)?;
@@ -30,7 +30,7 @@ pub(crate) fn create_fresh(ctx: &Context<'_>) -> Result<Cluster> {
     Ok(cluster)
 }
 
-/// The shared cluster when it is there and well, else a fresh one.
+/// The shared cluster if it exists and is healthy, else a new one.
 pub(crate) fn ensure(ctx: &Context<'_>) -> Result<Cluster> {
     let there = ctx.shared.borrow().clone();
     match there {

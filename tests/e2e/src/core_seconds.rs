@@ -1,5 +1,5 @@
-//! Processor time that the lab uses: hosts, `kk` and the servers each have control groups, so what else runs on the
-//! machine is not counted.
+//! Processor time that the lab uses: hosts, `kk` and the servers each have control groups, so other processes of the machine are
+//! not counted.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::host_state;
 use crate::site::Site;
 
-/// Paths that depend on the moment: data of running programs, and what timers make.
+/// Paths that depend on the moment: data of running programs, and files that timers write.
 const DATA: &[&str] = &[
     "/var/lib/containerd/",
     "/var/lib/kubelet/",
@@ -32,8 +32,8 @@ const RANDOM: &[&str] = &[
     "/etc/kubekey/",
 ];
 
-/// Kinds of entries of a host's state that are the same in every cluster. Addresses, rules and mounts carry the
-/// names and numbers of pods.
+/// Kinds of entries of a host's state that are the same in every cluster. Addresses, rules and mounts contain the names and
+/// numbers of pods.
 const KINDS: &[&str] =
     &["file ", "content ", "user ", "group ", "unit-file ", "sysctl net.ipv4.ip_forward", "hostname"];
 

@@ -35,7 +35,7 @@ const VOLATILE: &[(&str, &str)] = &[
     ("process ", "checked by name below"),
 ];
 
-/// Kernel settings under a volatile beginning that matter nevertheless: `kk` sets them.
+/// Kernel settings that matter although their beginning is in the list of volatile entries: `kk` sets them.
 const SETTINGS: &[&str] = &["sysctl fs.inotify.max_user_instances", "sysctl fs.inotify.max_user_watches"];
 
 /// Entries that may differ when a cluster was created and deleted again with everything: part of the entry, and why. This is the
@@ -129,7 +129,7 @@ pub(crate) fn differences(
     lines.collect()
 }
 
-/// Looks at the hosts after a delete with everything. Errors: they are not as they were `before` a create.
+/// Inspects the hosts after a delete with everything. Errors: they are not in their state `before` a create.
 pub(crate) fn expect_restored(ctx: &Context<'_>, before: &BTreeMap<String, HostState>) -> Result<()> {
     expect_restored_but(ctx, before, &[])
 }
@@ -147,7 +147,7 @@ pub(crate) fn expect_restored_but(
     expect_none(ctx, "the hosts are not as they were before", &lines)
 }
 
-/// Errors: there are lines. All go into a file of the scenario's directory, the first ones into the error.
+/// Errors: there are lines. All are written into a file of the scenario's directory, the first ones into the error.
 pub(crate) fn expect_none(ctx: &Context<'_>, what: &str, lines: &[String]) -> Result<()> {
     if lines.is_empty() {
         return Ok(());

@@ -11,7 +11,7 @@ list() {
 }
 list / /var/lib/containerd /var/lib/kubelet /var/lib/etcd 2>/dev/null || true
 
-# Sums of files, kept for the next look: only what is new or was changed since is read again.
+# Checksums of files, kept for the next call: only new and changed files are read again.
 sums=/run/e2e-sums
 touch "$sums"
 find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \) -prune \

@@ -91,7 +91,7 @@ impl Context<'_> {
         self.start(&format!("kk-{command}"), self.kk_job(site, &words))
     }
 
-    /// Runs a command about single nodes, such as `add nodes`, unattended and to its end, whatever that is.
+    /// Runs a command for single nodes, such as `add nodes`, unattended and to its end, successful or not.
     pub(crate) fn kk_nodes(&self, site: &Site, words: &[&str]) -> Result<KkRun> {
         let words = [words, &["-y", "--output", "json"]].concat();
         KkRun::of(self.start(&format!("kk-{}-{}", words[0], words[1]), self.kk_job(site, &words))?)

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use crate::context::Context;
 use crate::process::{Finished, Job, Running};
 
-/// The mirror is there; a second Kubernetes version may have to be built.
+/// The mirror exists; a second Kubernetes version may have to be built.
 const UP_LIMIT: Duration = Duration::from_mins(15);
 
 /// An emulated machine boots for half a minute and more.
@@ -23,7 +23,7 @@ pub(crate) struct Lab {
 impl Lab {
     pub(crate) const FIRST: Self = Self { number: 1 };
 
-    /// Its state directory and its control groups are called so (`sys/instance.rs` of kk-lab).
+    /// Name of its state directory and prefix of its control groups (`sys/instance.rs` of kk-lab).
     fn label(self) -> String {
         if self == Self::FIRST { "kk-lab".to_owned() } else { format!("kk-lab{}", self.number) }
     }
@@ -90,7 +90,7 @@ impl Context<'_> {
         self.lab_job(&["enter", "--"]).args(words.iter().copied())
     }
 
-    /// Keeps a TCP port of a host taken until the answer is dropped.
+    /// Occupies a TCP port of a host until the returned value is dropped.
     pub(crate) fn occupy(&self, host: &str, port: u16) -> Result<Running> {
         let listen = format!("exec socat TCP-LISTEN:{port},reuseaddr,fork OPEN:/dev/null");
         let listener = self.start("occupy", self.on_host(host, &listen).limit(Duration::from_hours(1)))?;

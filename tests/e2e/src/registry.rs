@@ -1,4 +1,5 @@
-//! Registries of a test's own: a copy of the lab's, from which it may take images away, and an empty one to push into.
+//! Registries of a test's own: a copy of the lab's registry, from which the test may remove images, and an empty one to push
+//! into.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +30,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Copies what the lab's registry serves (by hard links) and serves it on another port with the same certificate.
+    /// Copies the content of the lab's registry (by hard links) and serves it on another port with the same certificate.
     pub(crate) fn copy(ctx: &Context<'_>) -> Result<Self> {
         let original = lab_registry(ctx.tools.lab)?;
         let dir = ctx.dir.join("registry");
@@ -116,7 +117,7 @@ impl Registry {
         registry["auths"] = json!({ Self::address(): auths });
     }
 
-    /// Takes all tags of an image away; its layers stay.
+    /// Removes all tags of an image; its layers stay.
     pub(crate) fn forget(&self, repository: &str) -> Result<()> {
         let tags =
             self.storage.join("docker/registry/v2/repositories").join(repository).join("_manifests/tags");

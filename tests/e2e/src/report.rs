@@ -14,11 +14,11 @@ use crate::site::files_below;
 const LAST_LINES: usize = 30;
 
 thread_local! {
-    /// Precedes each line of this thread, where several labs work at once.
+    /// Prefix of each line of this thread, when several labs run at once.
     static LABEL: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Sets what precedes each line that this thread prints from now on.
+/// Sets the prefix of each line that this thread prints from now on.
 pub(crate) fn set_label(label: Option<String>) {
     LABEL.set(label);
 }
@@ -40,7 +40,7 @@ pub(crate) fn last_lines(text: &str) -> String {
     last.iter().flat_map(|line| ["  | ", line, "\n"]).collect()
 }
 
-/// The newest log of kk below a directory, with its last lines, unless it is from before `since`.
+/// The newest log of kk below a directory, with its last lines, unless it is older than `since`.
 pub(crate) fn last_log(directory: &Path, since: SystemTime) -> Option<String> {
     let logs = files_below(directory)
         .into_iter()

@@ -1,4 +1,4 @@
-//! Which scenarios run: by name, by group, all, or those that a change may affect.
+//! Selects the scenarios to run: by name, by group, all, or those that a change may affect.
 
 use std::collections::BTreeSet;
 use std::fmt;

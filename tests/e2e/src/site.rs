@@ -1,5 +1,5 @@
-//! The place on the control machine from which `kk` is run: a cluster file, a home directory (for `known_hosts`) and
-//! kk's working directory.
+//! The directory on the control machine from which `kk` is run: a cluster file, a home directory (for `known_hosts`) and kk's
+//! working directory.
 
 use std::fs;
 use std::io::Write;

@@ -28,7 +28,7 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// The behaviour that it shows, in a line.
     pub(crate) about: &'static str,
-    /// Seconds that it takes on two cores while another lab works: measured, or estimated until it ran so.
+    /// Seconds that it takes on two cores while another lab works: measured, or estimated before the first measurement.
     pub(crate) usual: u64,
     /// How long it may take.
     pub(crate) limit: Duration,
@@ -253,7 +253,7 @@ fn remove_large_files(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The longest first, so that no lab is left alone with it at the end.
+/// The longest first, so that no lab has to run it alone at the end.
 fn by_length(mut chains: Vec<ChosenChain>) -> VecDeque<ChosenChain> {
     let seconds = |chain: &ChosenChain| -> u64 { chain.iter().map(|scenario| scenario.usual).sum() };
     chains.sort_by_key(|chain| std::cmp::Reverse(seconds(chain)));

@@ -15,7 +15,7 @@ use crate::sys::paths::Paths;
 use crate::sys::run::{command, output};
 use crate::sys::say::Step;
 
-/// The kernel of Debian's cloud images, and what makes it boot.
+/// The kernel of Debian's cloud images, and the packages that make it boot.
 const KERNEL: &str = "initramfs-tools,linux-image-cloud-amd64";
 /// Sparse: only what is used takes room.
 const SIZE: &str = "10G";

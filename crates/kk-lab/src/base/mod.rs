@@ -1,5 +1,5 @@
-//! Debian as hosts start from it: a tree of files for containers, a disk image with a kernel for virtual machines.
-//! Built once for each recipe by mmdebstrap, never changed afterwards.
+//! The Debian that hosts start from: a tree of files for containers, a disk image with a kernel for virtual machines. Built once
+//! for each recipe by mmdebstrap, never changed afterwards.
 
 use std::path::Path;
 

@@ -42,7 +42,7 @@ pub(crate) fn ensure(paths: &Paths, suite: &str) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Device nodes are left out: the container gets its own, and a small machine may not make any.
+/// Device nodes are left out: the container gets its own, and a small machine may not be able to create any.
 pub(crate) fn unpack(tar: &Path, tree: &Path) -> Result<()> {
     fs::create_dir_all(tree)?;
     output(

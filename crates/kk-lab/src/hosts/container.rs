@@ -39,8 +39,8 @@ pub(super) fn prepare(host: &Host, settings: &Settings, tree: &Path, user: Optio
     for name in ["upper", "work", "root"].iter().chain(&DATA) {
         fs::create_dir_all(directory.join(name))?;
     }
-    // Whatever the caller's umask: the upper directory becomes `/` of the host. The others are as their owners make
-    // them where they are no mount points.
+    // Independent of the caller's umask: the upper directory becomes `/` of the host. The other directories get the modes that
+    // their components would set if the directories were no mount points.
     for (name, mode) in [("upper", 0o755), ("containerd", 0o700), ("kubelet", 0o755), ("etcd", 0o755)] {
         fs::set_permissions(directory.join(name), fs::Permissions::from_mode(mode))?;
     }
@@ -106,7 +106,7 @@ pub(super) fn inside(host: &Host, leader: i32, words: &[String]) -> Result<Comma
     let mut enter =
         command("nsenter", ["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd"]);
     enter.arg(format!("--target={leader}")).arg("--").args(words);
-    // A group of its own: in v2 a group that hands controllers down may hold no process itself.
+    // A separate group: in v2, a group that delegates controllers to subgroups must not contain processes itself.
     let mut inside = background::in_group(&format!("{}/exec", host.name), &enter, false)?;
     inside.env("HOME", "/root").env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     Ok(inside)

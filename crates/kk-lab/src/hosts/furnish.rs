@@ -24,7 +24,8 @@ ExecStart=/bin/sh /usr/local/sbin/lab-prepare
 WantedBy=sysinit.target
 ";
 
-/// Only network cards: networkd waits until udev has seen them, and older releases fail over this machine's other devices.
+/// Only network cards: networkd waits until udev has processed them, and the full trigger of older releases fails at this
+/// machine's other devices.
 const COLDPLUG: &str =
     "[Service]\nExecStart=\nExecStart=-/bin/udevadm trigger --subsystem-match=net --action=add\n";
 
@@ -35,7 +36,7 @@ pub(crate) struct SudoUser {
     pub(crate) password: String,
 }
 
-/// Writes what makes the root file system below `root` this host, a container.
+/// Writes the files that turn the root file system below `root` into this host, a container.
 pub(super) fn container(
     host: &Host,
     settings: &Settings,
@@ -52,7 +53,7 @@ pub(super) fn container(
     any_host(host, settings, root, &[first, second])?;
     let files = [
         (root.join("etc/machine-id"), machine_id),
-        // It fails now and then in a container, and callers of hostnamectl then hang for 25 s.
+        // This unit sometimes fails in a container, and callers of hostnamectl then hang for 25 s.
         (
             root.join("etc/systemd/system/systemd-hostnamed.service.d/lab.conf"),
             "[Service]\nRestart=on-failure\n".into(),
@@ -68,7 +69,7 @@ pub(super) fn container(
     for timer in ["apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer"] {
         mask(root, timer)?;
     }
-    // A host with a kernel of its own has it; without it the kubelet makes it.
+    // A host with a kernel of its own already has this directory; without it, the kubelet creates it.
     fs::create_dir_all(root.join("usr/lib/modules"))?;
     enable(root, "sysinit.target", "/etc/systemd/system/lab-prepare.service")?;
     if let Some(user) = user {
@@ -77,7 +78,7 @@ pub(super) fn container(
     Ok(())
 }
 
-/// Writes what the first boot of a virtual machine unpacks.
+/// Writes the files that the first boot of a virtual machine unpacks.
 pub(super) fn virtual_machine(host: &Host, settings: &Settings, seed: &Path) -> Result<()> {
     let first = Card {
         condition: format!("MACAddress={}", network::first_mac(host)),
@@ -92,7 +93,7 @@ pub(super) fn virtual_machine(host: &Host, settings: &Settings, seed: &Path) -> 
     any_host(host, settings, seed, &[first, second])
 }
 
-/// A network card: what it is recognised by, and what it gets.
+/// A network card: how it is recognised, and its settings.
 struct Card {
     condition: String,
     address: String,

@@ -26,7 +26,7 @@ mod virtual_machine;
 
 /// The last number of node1's address.
 const FIRST_ADDRESS: u8 = 11;
-/// More would not fit into a machine anyway, and the addresses stay below the ones for virtual addresses.
+/// More would not fit into a machine anyway, and the addresses stay below those of virtual addresses.
 pub(crate) const MOST_HOSTS: u8 = 40;
 
 /// A host of the lab; its addresses follow from its name.
@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Boots a fresh host, with nothing but what its base has, and waits until it answers over SSH.
+    /// Boots a fresh host with only the files of its base, and waits until it answers over SSH.
     pub(crate) fn boot(&self, settings: &Settings, user: Option<&SudoUser>) -> Result<()> {
         self.remove()?;
         fs::create_dir_all(self.directory())?;
@@ -158,7 +158,7 @@ impl Host {
 
     /// Logged in over SSH and open for every user (a booting systemd lets only root in).
     fn answers(&self) -> bool {
-        // ssh itself waits for ever for a server that has accepted it and hangs.
+        // ssh itself waits for ever if a server accepts the connection and then hangs.
         let limit = ["10".to_owned(), "ssh".to_owned()].into_iter();
         succeeds(&mut net::inside("timeout", limit.chain(self.ssh_words("test ! -e /run/nologin", 5))))
     }

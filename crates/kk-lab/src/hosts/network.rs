@@ -12,7 +12,7 @@ use crate::hosts::settings::{Base, Settings};
 use crate::sys::run::{command, succeeds};
 use crate::sys::{background, cgroup, instance, net, packages, paths};
 
-/// Kernels of small machines have no queue that delays (netem), so a program does.
+/// Kernels of small machines have no queue that delays packets (netem), so a program delays them.
 const RELAY: &str = include_str!("relay.py");
 const LINK_PATIENCE: Duration = Duration::from_mins(1);
 

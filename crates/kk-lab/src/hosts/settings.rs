@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) second_network: bool,
     /// Processors that it may use, in parts of one.
     pub(crate) cpus: Option<f64>,
-    /// How much longer a packet takes to the host and back.
+    /// Additional time of a packet to the host and back.
     pub(crate) delay_ms: Option<u32>,
 }
 

@@ -127,8 +127,9 @@ fn build_missing(paths: &Paths, versions: &Versions, builds: &[Build]) -> Result
     Ok(())
 }
 
-/// Removes Go's own caches once `all` is built; before, they save the rest of it minutes. That takes minutes, too, so they are moved
-/// aside first: what an interrupted removal leaves is no cache that Go would take for a whole one. The caller holds the lock `build`.
+/// Removes Go's own caches once `all` is built; before that, they save minutes for the remaining builds. The removal takes
+/// minutes, too, so the caches are moved aside first: Go must not take the remains of an interrupted removal for a complete
+/// cache. The caller holds the lock `build`.
 pub(crate) fn clear_go_caches(paths: &Paths, all: &[Build]) -> Result<()> {
     let (caches, aside) = (go_caches(paths), paths.unfinished().join("go-caches"));
     if aside.exists() {
@@ -152,7 +153,7 @@ pub(super) fn go_caches(paths: &Paths) -> PathBuf {
     paths.cache.join("go")
 }
 
-/// Changes when anything does that the mirror is made from: Go modules, recipes, `versions.yaml`, `pause.c`.
+/// Changes with every input of the mirror: Go modules, recipes, `versions.yaml`, `pause.c`.
 pub(crate) fn key_of_all(paths: &Paths, builds: &[Build]) -> Result<String> {
     let mut sha = Sha256::new();
     for file in ["versions.yaml", "pause.c"] {
@@ -237,7 +238,7 @@ fn directory_of_module(answer: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(answer["Dir"].as_str().context("`go mod download` names no directory")?))
 }
 
-/// Go with caches of the lab's own, which grow to many gigabytes and go when all is built.
+/// Go with caches of the lab's own, which grow to many gigabytes and are removed when everything is built.
 fn go_command(paths: &Paths, go: &Path) -> Command {
     let mut command = bound(go);
     command
@@ -249,7 +250,7 @@ fn go_command(paths: &Paths, go: &Path) -> Command {
     command
 }
 
-/// A Go that is new enough or gets the right one by itself; Debian 12's does neither and is shown the way.
+/// A Go that is new enough or fetches the right version itself. Debian 12's Go does neither: the error explains what to do.
 fn go_program(paths: &Paths, wanted: &str) -> Result<PathBuf> {
     let go = PathBuf::from("go");
     let said = output(&mut command("go", ["version"]))?;

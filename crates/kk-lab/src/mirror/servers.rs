@@ -92,7 +92,8 @@ pub(crate) fn registry_directory(paths: &Paths) -> PathBuf {
     paths.programs().join("docker-registry")
 }
 
-/// Debian's docker-registry, taken out of its package: installed, it would also start one open to the whole network.
+/// Debian's docker-registry, extracted from its package: an installation would also start a registry that is open to the whole
+/// network.
 fn registry_program(paths: &Paths) -> Result<PathBuf> {
     let directory = registry_directory(paths);
     let program = directory.join("usr/bin/docker-registry");
@@ -125,7 +126,7 @@ fn registry_program(paths: &Paths) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Read-only: what hosts pull is the cache, which the next lab uses too.
+/// Read-only, because hosts pull from the cache, which the next lab uses, too.
 fn registry_config(storage: &Path) -> String {
     let (certificate, key) = tls::server_files();
     format!(

@@ -1,5 +1,5 @@
-//! Processes that outlive this program: hosts and servers. Each joins its own control groups before it becomes the
-//! program it is to be, so that nothing it ever starts can leave them.
+//! Processes that outlive this program: hosts and servers. Each joins its own control groups before it executes its program, so
+//! that no process it ever starts can leave them.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::sys::cgroup;
 use crate::sys::run::command;
 
-/// Writes the shell's id into each file up to `--`, then becomes what follows. Words are never read as shell text.
+/// Writes the shell's id into each file up to `--`, then executes the command after it. Arguments are never read as shell text.
 const JOIN: &str = r#"while [ "$1" != -- ]; do echo $$ > "$1" || exit 1; shift; done; shift; exec "$@""#;
 
 /// Closes all open files of the caller except the standard streams: a pipe or a lock would stay open as long as the lab. Only

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sys::instance;
 
-/// Killed processes need a moment until the kernel lets go of their group.
+/// The kernel needs a moment to remove killed processes from their group.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Directory of the group `NAME`, or of `NAME/PART` below it, in each hierarchy.
@@ -117,7 +117,7 @@ fn subdirectories(dir: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
-/// Ends every process of the group and removes it. The caller itself, when it is a member, is spared and moved out.
+/// Ends every process of the group and removes it. If the caller itself is a member, it is moved out instead of being ended.
 pub(crate) fn remove(name: &str) -> Result<()> {
     let begun = Instant::now();
     let spared = self_and_ancestors();

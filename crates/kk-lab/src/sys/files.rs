@@ -1,4 +1,4 @@
-//! Files and directories that are there whole or not at all.
+//! Files and directories that are either complete or absent.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use kk_util::write_private;
 
 use crate::sys::run::{command, output};
 
-/// Whole or not at all: a registry may be reading.
+/// Complete or absent, because a registry may be reading.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     fs::create_dir_all(path.parent().context("a file has a directory")?)?;
     let unfinished = unfinished(path)?;
@@ -31,7 +31,8 @@ pub(crate) fn unfinished(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Gives a finished directory its name, all its data being on the disk: after a power cut it is there whole or not at all.
+/// Renames a finished directory to its final name after all its data is on the disk: after a power cut, it is either complete or
+/// absent.
 pub(crate) fn finish(unfinished: &Path, directory: &Path) -> Result<()> {
     fs::create_dir_all(directory.parent().context("the cache has a directory")?)?;
     output(command("sync", ["--file-system"]).arg(unfinished))?;
@@ -48,7 +49,7 @@ pub(crate) fn remove_if_there(directory: &Path) -> Result<()> {
     }
 }
 
-/// Readable by root alone from the first byte, and there whole or not at all.
+/// Readable only by root from the first byte, and either complete or absent.
 pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;

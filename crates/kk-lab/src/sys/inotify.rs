@@ -18,7 +18,7 @@ pub(crate) fn raise() -> Result<()> {
     let _alone = paths::lock_machine()?;
     let now: u64 = fs::read_to_string(LIMIT)?.trim().parse()?;
     if now < WANTED {
-        // The record first: a crash in between then restores a value that is still the right one.
+        // The record first: after a crash in between, the recorded value is still the right one to restore.
         let record = paths::state(RECORD);
         if !record.exists() && record_of_another_lab().is_none() {
             fs::write(&record, now.to_string())?;

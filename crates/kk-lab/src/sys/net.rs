@@ -30,7 +30,7 @@ fn file() -> String {
     format!("{NAMESPACES}/{}", namespace())
 }
 
-/// Whether the namespace is there and alive (a file without its mount is what a crash leaves).
+/// Whether the namespace exists and is mounted (a crash leaves a file without its mount).
 fn exists() -> Result<bool> {
     Ok(mounts::under(Path::new(&file()))?.iter().any(|point| point == Path::new(&file())))
 }
@@ -58,8 +58,8 @@ pub(crate) fn up() -> Result<()> {
     ip(&format!("link set {BRIDGE} up"))
 }
 
-/// Creates the second network, which exists only where a host is in it. Each step holds when it was done before: hosts start
-/// side by side, and an `up` may have been killed in between.
+/// Creates the second network, which exists only if a host is in it. Each step succeeds if it was done before: hosts start
+/// concurrently, and an `up` may have been killed in between.
 pub(crate) fn second_up() -> Result<()> {
     let exists =
         || output(&mut command("ip", ["-n", &namespace(), "link", "show", "dev", SECOND_BRIDGE])).is_ok();
@@ -94,7 +94,7 @@ pub(crate) fn down() -> Result<()> {
     Ok(())
 }
 
-/// A command that runs in the lab's network. Not by `ip netns exec`: that remounts /sys and hides the control groups.
+/// A command that runs in the lab's network. `ip netns exec` is not used, because it remounts /sys and hides the control groups.
 pub(crate) fn inside<S: AsRef<OsStr>>(
     program: impl AsRef<OsStr>,
     args: impl IntoIterator<Item = S>,

@@ -51,7 +51,7 @@ pub(crate) const BUILD: &[Need] = &[
     (Probe::Program("pkg-config"), "pkg-config"),
 ];
 
-/// For a machine without any Go; what it brings only fetches the version that is needed.
+/// For a machine without any Go; this version is only used to fetch the required one.
 pub(crate) const GO: &[Need] = &[(Probe::Program("go"), "golang-go")];
 
 impl Probe {
@@ -67,7 +67,7 @@ fn missing(needs: &[Need]) -> Vec<&'static str> {
     needs.iter().filter(|(probe, _)| !probe.found()).map(|(_, package)| *package).collect()
 }
 
-/// For who may install nothing. Errors: something of `needs` is missing; all of it is named.
+/// For users who may not install packages. Errors: something of `needs` is missing; all missing packages are named.
 pub(crate) fn require(needs: &[Need]) -> Result<()> {
     let missing = missing(needs).join(" ");
     ensure!(
@@ -82,7 +82,7 @@ pub(crate) fn install(needs: &[Need]) -> Result<()> {
     if missing(needs).is_empty() {
         return Ok(());
     }
-    // Another lab may be installing the same; apt waits for its own locks only in part.
+    // Another lab may be installing the same packages, and apt waits for only some of its own locks.
     let _alone = paths::lock_machine()?;
     let missing = missing(needs);
     if missing.is_empty() {

@@ -40,7 +40,7 @@ impl Paths {
         self.cache.join("registry")
     }
 
-    /// Finished programs, a directory for each content of what they are built from.
+    /// Finished programs, a directory for each set of sources.
     pub(crate) fn programs(&self) -> PathBuf {
         self.cache.join("programs")
     }
@@ -87,7 +87,7 @@ pub(crate) fn lock_machine() -> Result<File> {
     lock(Path::new("/run/kk-lab-machine.lock"))
 }
 
-/// The kernel lets go of the lock when its owner ends, however that happens; the file itself means nothing.
+/// The kernel releases the lock when its owner ends, however that happens; the file itself has no meaning.
 fn lock(path: &Path) -> Result<File> {
     let file = open(path)?;
     if file.try_lock().is_err() {

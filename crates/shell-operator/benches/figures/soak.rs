@@ -112,8 +112,8 @@ fn change(api: &Api, written: &Mutex<Changes>, ended: &AtomicBool) {
 fn sample(plane: &mut ControlPlane, operator: &Operator, time: Duration) -> Vec<f64> {
     let begin = Instant::now();
     let fail = operator.out().join("fail");
-    // The first restart is before the quarters that are compared: what the code needs that only a restart runs is there then,
-    // and what grows with each restart shows.
+    // The first restart is before the compared quarters. Then memory that only a restart needs once is already allocated, and
+    // memory that grows with each restart is visible.
     let mut disturbances = vec![
         (0.85, Disturbance::Restart),
         (0.5, Disturbance::HookSucceeds),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::config::WatchEvent;
 
-/// How many changes a binding has seen, for people who look for a fault.
+/// The number of changes that a binding has seen, for people who search for a fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// All of them.

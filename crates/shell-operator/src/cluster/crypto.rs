@@ -13,7 +13,7 @@ use rustls::{Error, SignatureAlgorithm, SignatureScheme};
 /// Makes the process use this crate's TLS settings, unless it has some already.
 pub fn install_crypto_provider() {
     let provider = CryptoProvider { key_provider: &Keys, ..ring::default_provider() };
-    // Fails only when it was done before, which is as good.
+    // Fails only if settings were installed before, which is fine.
     let _ = provider.install_default();
 }
 

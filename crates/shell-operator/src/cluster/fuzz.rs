@@ -1,4 +1,4 @@
-//! Lines of a watch and pages of a list: what is cut out of them is what is in them.
+//! Random lines of a watch and pages of a list: the parts that are cut out have the same content as the whole.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::monitor::Change;
 use crate::context::Identity;
 
-/// Changes that wait: one for each object, however often it changes, so that memory has a bound.
+/// Waiting changes: one for each object, however often it changes, so that their memory is bounded.
 #[derive(Default)]
 pub(super) struct Held {
-    /// By watch, namespace and name; each with its place in the order of arrival.
+    /// By watch, namespace and name; each with its position in the order of arrival.
     changes: BTreeMap<(u64, String, String), (u64, Change)>,
     arrived: u64,
 }

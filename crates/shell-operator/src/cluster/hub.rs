@@ -15,7 +15,7 @@ use super::{FindError, Resource, Resources, Selection, Watch};
 use crate::config::{KubernetesBinding, LabelSelector, NamespaceSelector};
 use crate::metrics::OperatorMetrics;
 
-/// Finds or makes the watch for a binding, so that bindings share what they can.
+/// Finds or creates the watch for a binding, so that bindings share watches where possible.
 pub struct Hub {
     client: Client,
     resources: Resources,

@@ -1,9 +1,9 @@
 //! Watching the cluster.
 //!
-//! Each distinct selection of objects (resource, namespace, labels, fields) has one [`Watch`], however many
-//! bindings share it; `watcher` is the task that reads it, `intake` what becomes of that. A watch keeps of each object only what its bindings need:
-//! the object's text when one of them wants objects, the results of their filters, and a version to see changes by. A
-//! [`Monitor`] is one binding's view: it holds back events until the binding's state at start was handed to the hook.
+//! Each distinct selection of objects (resource, namespace, labels, fields) has one [`Watch`], however many bindings share it;
+//! `watcher` is the task that reads it, and `intake` processes the objects that it reads. A watch keeps of each object only what
+//! its bindings need: the object's text if a binding needs objects, the results of their filters, and a version to detect changes
+//! by. A [`Monitor`] is one binding's view: it holds back events until the binding's state at start was handed to the hook.
 
 mod api;
 mod client;

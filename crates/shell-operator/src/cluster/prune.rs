@@ -62,7 +62,7 @@ impl Needs {
         }
     }
 
-    /// The text of an object with what is needed only. `None` when all of it is, or when the text is not as expected.
+    /// The text of an object with only the needed parts. `None` when all of it is needed, or when the text is not as expected.
     pub(super) fn prune(&self, object: &[u8]) -> Option<Vec<u8>> {
         let Self::Members(members) = self else { return None };
         let mut out = Vec::with_capacity(256);
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Wherever the text is cut, there is no panic, no end of reading beyond it, and no part of a value.
+    /// Wherever the text is cut, there is no panic, no read beyond its end, and no partial value.
     #[test]
     fn what_is_not_whole_is_not_cut() {
         for (case, filter) in [("last", ".z"), ("first", ".kind"), ("nested", ".spec.list")] {

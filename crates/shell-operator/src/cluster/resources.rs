@@ -11,7 +11,7 @@ use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 
 use super::api;
 
-/// How long an answer of the API server about its resources is used again.
+/// How long the API server's answer about its resources is reused.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// A resource of the API.
@@ -98,8 +98,8 @@ impl Resources {
         Self { client, known: Mutex::default(), groups: tokio::sync::Mutex::default() }
     }
 
-    /// The resource for a kind, plural, singular or short name in any case; without a version in any group, the core
-    /// group first, and there in the version that the API server prefers of those that have it.
+    /// The resource for a kind, plural, singular or short name in any case. Without a version, it is searched in every group, the
+    /// core group first, and its version is the one that the API server prefers of those that have it.
     pub async fn find(&self, api_version: Option<&str>, kind: &str) -> Result<Resource, FindError> {
         let missing = |api_version: &str, elsewhere| FindError::Missing {
             kind: kind.to_owned(),
@@ -117,7 +117,7 @@ impl Resources {
                 None => Err(missing(api_version, self.elsewhere(api_version, kind).await)),
             };
         }
-        // Most kinds are there: one question instead of one for each group.
+        // Most kinds are in the core group: one request instead of one for each group.
         if let Some(resource) = pick(&self.list("v1").await?, kind) {
             return Ok(resource);
         }
@@ -125,7 +125,7 @@ impl Resources {
         found.ok_or_else(|| missing("any API group", None))
     }
 
-    /// A version that has the kind, at best of the same group: old versions of a kind end with some release.
+    /// A version that has the kind, preferably of the same group: old versions of a kind are removed by some release.
     async fn elsewhere(&self, api_version: &str, kind: &str) -> Option<String> {
         let groups = self.groups().await.ok()?;
         let group = api_version.split_once('/').map(|(group, _)| group);
@@ -133,7 +133,7 @@ impl Resources {
         found.max_by_key(|resource| Some(&*resource.group) == group).map(|resource| resource.api_version())
     }
 
-    /// The resources of all groups but the core group; of each group the preferred version first.
+    /// The resources of all groups except the core group; of each group the preferred version first.
     async fn groups(&self) -> Result<Arc<[APIResourceList]>, kube::Error> {
         let mut known = self.groups.lock().await;
         if let Some((since, lists)) = &*known

@@ -33,7 +33,7 @@ pub(super) struct Store {
 struct Stored {
     version: u64,
     round: u32,
-    /// Of the text that it was read from, without the version; `None` when it is not known.
+    /// Fingerprint of the text that it was read from, without the version; `None` when it is not known.
     fingerprint: Option<NonZeroU64>,
     object: Option<Arc<[u8]>>,
     /// For each view with a filter its result.
@@ -129,7 +129,7 @@ fn text_of(value: &Val) -> Option<String> {
     if let Val::TStr(bytes) = value { Some(String::from_utf8_lossy(bytes).into_owned()) } else { None }
 }
 
-/// Resource versions are numbers in practice, but only their being equal has a meaning.
+/// Resource versions are numbers in practice, but only their equality has a meaning.
 fn version_number(version: &str) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     version.parse().unwrap_or_else(|_| {
@@ -153,7 +153,7 @@ impl Store {
         self.round = self.round.wrapping_add(1);
     }
 
-    /// Takes a new version of an object whose text is as it was otherwise; false when that is not so, or not known.
+    /// Takes a new version of an object whose text is otherwise unchanged; false when it has changed, or when that is not known.
     pub(super) fn renew(&mut self, key: &str, fingerprint: NonZeroU64, version: &str) -> bool {
         let round = self.round;
         let known = self.objects.get_mut(key).filter(|known| known.fingerprint == Some(fingerprint));
@@ -241,7 +241,7 @@ impl Store {
     }
 }
 
-/// Whether what matters to a view is another thing in `new`.
+/// Whether the part that matters to a view differs in `new`.
 fn differs(known: &Stored, new: &Stored, view: usize) -> bool {
     match (&known.results[view], &new.results[view]) {
         (None, None) => known.version != new.version,

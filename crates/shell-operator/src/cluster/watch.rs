@@ -39,7 +39,7 @@ pub enum ListState {
     Ready,
 }
 
-/// A list and watch of the API, and what it knows.
+/// A list and watch of the API, and the objects that it knows.
 pub struct Watch {
     id: u64,
     selection: Selection,
@@ -107,8 +107,8 @@ impl Watch {
 
     /// Adds a binding. `None` when the watch runs already and does not keep what the binding needs.
     ///
-    /// With `announce`, objects that are there already are `Added` events to it. A binding that only follows which
-    /// namespaces there are is content with any view.
+    /// With `announce`, existing objects are `Added` events to it. A binding that only follows the set of namespaces accepts any
+    /// view.
     pub(super) fn subscribe(
         self: &Arc<Self>,
         monitor: &Arc<Monitor>,
@@ -159,7 +159,7 @@ impl Watch {
         state.subscribers.is_empty()
     }
 
-    /// Waits for the end of the first list, good or bad, or of the watch.
+    /// Waits until the first list has succeeded or failed, or the watch has ended.
     pub async fn settled(&self) -> ListState {
         let mut receiver = self.listed.subscribe();
         tokio::select! {

@@ -32,7 +32,7 @@ const USUAL_LINE: usize = 64 << 10;
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Pauses after failures: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
-/// Longest time between lists: a clock cannot count much further.
+/// Longest time between lists: a clock cannot represent a much longer time.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
 /// Reads the API for one watch.
@@ -40,7 +40,7 @@ pub(super) struct Watcher {
     watch: Arc<Watch>,
     client: Client,
     intake: Intake,
-    /// Whether what the views need of an object is in its metadata, so that the API server need not send the rest.
+    /// Whether the views need only the metadata of an object, so that the API server need not send the rest.
     metadata_only: bool,
     metrics: OperatorMetrics,
 }
@@ -173,7 +173,7 @@ impl Watcher {
         Ok(end.metadata)
     }
 
-    /// Follows changes from `version` on, which is kept up to date.
+    /// Follows changes from `version` on; `version` is updated with each change.
     async fn follow(&self, version: &mut String, list_again: Instant, pause: &mut Duration) -> End {
         let from = version.clone();
         let parameters = [
@@ -238,7 +238,7 @@ impl Watcher {
                         self.take_line(&line, version)
                     };
                     line.clear();
-                    // One large object must not hold its memory for as long as the watch lasts.
+                    // The memory for one large object must not be kept as long as the watch lasts.
                     line.shrink_to(USUAL_LINE);
                     *pause = PAUSE.0;
                     quiet = false;

@@ -1,4 +1,4 @@
-//! Reading untyped values while collecting every problem with the path of its key.
+//! Reads untyped values and collects every problem with the path of its key.
 
 use std::cell::RefCell;
 
@@ -29,7 +29,7 @@ fn located(path: &str, text: &str) -> String {
     if path.is_empty() { text.to_owned() } else { format!("{path}: {text}") }
 }
 
-/// A mapping, its place in the document, and where to report.
+/// A mapping, its path in the document, and where problems are reported.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a> {
     path: &'a str,

@@ -78,7 +78,7 @@ pub struct KubernetesBinding {
     pub wait_for_synchronization: bool,
     /// Whether objects are kept and given to the hook, or only the filter's results.
     pub keep_full_objects: bool,
-    /// How often to list everything again, to mend what a watch may have missed.
+    /// How often everything is listed again, to repair what a watch may have missed.
     pub resynchronization_period: Option<Duration>,
     /// Object names; none means all.
     pub names: Vec<String>,

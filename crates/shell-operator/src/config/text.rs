@@ -1,4 +1,4 @@
-//! From the hook's output to one untyped value, and its version.
+//! Converts the hook's output to one untyped value, and reads its version.
 
 use serde_json::{Map, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;

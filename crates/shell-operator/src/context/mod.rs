@@ -39,7 +39,7 @@ impl Item {
 pub struct BindingContext {
     /// Name of the binding.
     pub binding: Arc<str>,
-    /// What happened.
+    /// The event.
     pub event: Event,
     /// Group of the binding.
     pub group: Option<Arc<str>>,
@@ -47,7 +47,7 @@ pub struct BindingContext {
     pub snapshots: Arc<[String]>,
 }
 
-/// What happened.
+/// An event that runs a hook.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The operator starts.

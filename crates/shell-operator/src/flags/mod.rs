@@ -195,7 +195,7 @@ fn go_duration(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| format!("'{text}' is not a duration like 10s or 1m30s"))
 }
 
-/// Requests a second: 0 for no limit, and no fewer than one in 1000 s, which is as good as none at all.
+/// Requests a second: 0 for no limit, and at least one in 1000 s, which is in practice the same as none.
 fn rate(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| *number == 0.0 || (0.001..=1e6).contains(number));
     number.ok_or_else(|| {
@@ -242,7 +242,7 @@ impl Flags {
         }
     }
 
-    /// The log that the flags ask for, on stderr: for a subscriber of `tracing`, and its `logger` for
+    /// The log that the flags request, on stderr: for a subscriber of `tracing`, and its `logger` for
     /// [`Builder::logger`](crate::operator::Builder::logger).
     pub fn log_layer(&self) -> LogLayer {
         let log = &self.log;
@@ -267,12 +267,12 @@ impl Flags {
     }
 }
 
-/// The first releases called the directory so; images made for them still set it.
+/// The first releases used this name for the directory; images made for them still set it.
 fn old_hooks_dir() -> Option<PathBuf> {
     old("SHELL_OPERATOR_WORKING_DIR").map(PathBuf::from)
 }
 
-/// A variable of the environment by a name that it had once.
+/// A variable of the environment by its former name.
 fn old(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }

@@ -14,7 +14,7 @@ use super::children;
 use super::process::{AFTER_END, old_hooks_dir};
 use super::start_error::explain;
 
-/// Most that a hook may print, in bytes: a configuration with its files of jq has some KiB.
+/// Maximum output of a hook in bytes: a configuration with its jq files has some KiB.
 const LARGEST: usize = 4 << 20;
 
 /// How long a hook may take to print its configuration.

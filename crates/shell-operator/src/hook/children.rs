@@ -22,8 +22,8 @@ fn own() -> MutexGuard<'static, HashSet<Pid>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A child in the list, for as long as this value lives. When that ends before the exit status was taken, the process is
-/// killed with its children.
+/// A child that is in the list as long as this value exists. If the value is dropped before the exit status was taken, the
+/// process is killed with its children.
 #[derive(Debug)]
 pub(super) struct Entry {
     pid: Pid,
@@ -74,8 +74,8 @@ pub fn kill_all() {
     }
 }
 
-/// Takes the exit status of processes that were left to the operator, for as long as it runs. Returns at once when
-/// none can be.
+/// Takes the exit status of processes that the operator has inherited, for as long as it runs. Returns at once if it cannot
+/// inherit any.
 pub async fn reap_orphans() {
     let adopts = getpid().is_init() || child_subreaper().is_ok_and(|subreaper| subreaper.is_some());
     if !adopts {
@@ -126,14 +126,15 @@ fn is_orphan(pid: Pid) -> bool {
 struct Stat {
     state: char,
     parent: i32,
-    /// 0 for a group outside of the container, which the operator itself may be in as process 1. `getpgrp` of rustix panics there.
+    /// 0 for a group outside of the container, which may be the group of the operator itself as process 1. `getpgrp` of rustix
+    /// panics there.
     group: i32,
 }
 
 impl Stat {
     fn of(pid: Pid) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may hold anything. After it: state, parent, process group.
+        // The name in parentheses may contain anything. It is followed by state, parent and process group.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         Some(Self {
             state: fields.next()?.chars().next()?,

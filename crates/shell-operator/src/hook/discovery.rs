@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct Found {
     /// Hooks, sorted by path.
     pub hooks: Vec<PathBuf>,
-    /// Files that look as if they should be hooks and are not.
+    /// Files that look like hooks but are not.
     pub warnings: Vec<String>,
 }
 
@@ -131,7 +131,7 @@ mod tests {
         assert!(found.warnings[0].contains("defaultMode"));
     }
 
-    /// Nothing that only looks like a file may be opened: a pipe would be waited for.
+    /// Only regular files may be opened: opening a pipe would block.
     #[test]
     fn what_is_no_file_is_no_hook() {
         let dir = tempfile::tempdir().unwrap();

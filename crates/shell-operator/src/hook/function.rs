@@ -1,4 +1,4 @@
-//! Hooks that are Rust functions: what they are given, and what they want done.
+//! Hooks that are Rust functions: their input, and their effects.
 
 use std::collections::BTreeMap;
 use std::error::Error;

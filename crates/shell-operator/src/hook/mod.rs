@@ -43,7 +43,7 @@ pub use source::{Source, Stamp, Stamps, stamps};
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Hook {
-    /// Names the hook everywhere; the path below the hooks directory for a program. A hook that is loaded again has it at
+    /// The hook's name everywhere; for a program, its path below the hooks directory. When a hook is loaded again, its name has
     /// another address.
     pub name: Arc<str>,
     /// Its bindings and settings.

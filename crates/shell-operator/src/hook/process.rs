@@ -19,7 +19,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// How long output is read after the program has ended: children it left behind may hold the pipe open.
 pub(super) const AFTER_END: Duration = Duration::from_secs(1);
 
-/// Where hooks written for the first releases find the directory with all hooks.
+/// Variable in which hooks written for the first releases find the directory with all hooks.
 const OLD_HOOKS_DIR: &str = "WORKING_DIR";
 
 /// `WORKING_DIR` for a hook, unless the operator has a variable of that common name already.
@@ -143,7 +143,7 @@ impl Program<'_> {
             () = end.cancelled() => ProcessError::Stopped,
         };
         entry.signal(Signal::TERM);
-        // Without an end in time SIGKILL follows; nothing is known then of what it cost.
+        // If it does not end in time, SIGKILL follows; then its usage is unknown.
         let _ = tokio::time::timeout(GRACE, usage::until_end(entry.pid(), &mut usage)).await;
         // Processes that it left behind must not run concurrently with the next attempt, either. The process id stays reserved
         // until the process is waited for.

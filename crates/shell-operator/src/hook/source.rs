@@ -88,12 +88,12 @@ impl Source {
         Ok(Self { path: path.to_owned(), digest, stamp: Mutex::new(stamp), copy })
     }
 
-    /// When the file was seen last, it had this stamp.
+    /// The stamp of the file when it was last seen with these contents.
     pub fn stamp(&self) -> Stamp {
         self.stamp.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether `other` has the same contents; then its stamp is as good.
+    /// Whether `other` has the same contents; if so, its stamp is taken over.
     pub(super) fn take_stamp_of(&self, other: &Self) -> bool {
         let same = self.digest == other.digest;
         if same {

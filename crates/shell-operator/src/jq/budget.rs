@@ -43,7 +43,7 @@ pub(super) fn begin() {
     });
 }
 
-/// Counts a step; an error from the moment on when one of the bounds is exceeded.
+/// Counts a step; returns an error as soon as a bound is exceeded, and from then on.
 pub(super) fn step() -> Result<(), &'static str> {
     let mut budget = BUDGET.get();
     if budget.exceeded.is_none() {
@@ -54,7 +54,7 @@ pub(super) fn step() -> Result<(), &'static str> {
     budget.exceeded.map_or(Ok(()), Err)
 }
 
-/// The bound that was exceeded. A program can catch the error, but not make its result a good one.
+/// The exceeded bound. A program can catch the error, but its result is still rejected.
 pub(super) fn exceeded() -> Option<&'static str> {
     BUDGET.get().exceeded
 }

@@ -89,8 +89,8 @@ impl Filter {
         Ok(Self { source: source.to_owned(), program: Program::Jq(Box::new(compiled)) })
     }
 
-    /// A function in place of a program. It sees whole objects, and nothing bounds the time that it takes: it could only be
-    /// ended with its thread.
+    /// A function in place of a program. It sees whole objects, and has no time limit, because it could only be ended together
+    /// with its thread.
     pub fn function(function: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         Self { source: ".".to_owned(), program: Program::Function(Arc::new(function)) }
     }
@@ -167,7 +167,7 @@ fn call(function: &dyn Fn(&Value) -> Value, input: &Val) -> Result<Val, JqError>
     let failed = |error: &dyn fmt::Display| JqError::Run(error.to_string());
     let text = json::to_vec(input, Numbers::Exact)?;
     let value = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
-    // A panic must not end the watch. The function cannot change what is seen after it.
+    // A panic must not end the watch. The function cannot modify any data that is used after the panic.
     let result = catch_unwind(AssertUnwindSafe(|| function(&value)));
     let result =
         result.map_err(|panic| failed(&format!("the function panicked: {}", panic_text(&*panic))))?;

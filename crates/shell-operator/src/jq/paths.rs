@@ -1,11 +1,11 @@
-//! Setting and deleting at paths: what is missing on the way is made, as jq does.
+//! Sets and deletes values at paths: missing values on the way are created, as in jq.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use jaq_json::{Map, Num, Val};
 
-/// Most items of an array that is made longer by setting one.
+/// Most items of an array that is extended by setting one of them.
 const LONGEST: usize = 1 << 20;
 
 /// `value` with `new` at `path`.

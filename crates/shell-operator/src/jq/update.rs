@@ -1,8 +1,8 @@
-//! Assignments, slices of nothing, division by zero and `$__loc__` as jq does them; steps that are counted.
+//! Rewrites assignments, slices of `null`, division by zero and `$__loc__` to behave as in jq, and counts steps.
 //!
-//! jaq updates in place and refuses to go through what is not there: `null | .a = 1` is an error. In jq it makes
-//! the object, and hooks count on it (`.metadata.labels.x = "y"` for an object without labels). So assignments
-//! are written with paths, as jq's manual defines them, before the program is compiled.
+//! jaq updates in place and refuses missing values on the way: `null | .a = 1` is an error. In jq it creates the object, and
+//! hooks rely on it (`.metadata.labels.x = "y"` for an object without labels). So assignments are rewritten with paths, as jq's
+//! manual defines them, before the program is compiled.
 
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
@@ -25,9 +25,9 @@ def del(f): delpaths([path(f)]);
 
 /// Name of the variable that holds an assignment's right side.
 const RIGHT: &str = "$__right";
-/// Name of the variable that holds what a path with a slice begins at.
+/// Name of the variable that contains the value at the beginning of a path with a slice.
 const WHOLE: &str = "$__whole";
-/// Name of the variable that holds nothing, after a step was counted.
+/// Name of a variable whose value is not used: binding it counts a step.
 const STEP: &str = "$__step";
 /// Variable of jq that contains its position in the program.
 const LOCATION: &str = "$__loc__";
@@ -120,7 +120,7 @@ impl<'s> Rewriter<'s> {
     }
 }
 
-/// `.a[2:5]` of nothing is nothing, where jaq has an error.
+/// `.a[2:5]` of `null` is `null`, where jaq has an error.
 fn slices_of_null<'s>(
     inner: Box<Term<&'s str>>,
     mut parts: Vec<(Part<Term<&'s str>>, Opt)>,

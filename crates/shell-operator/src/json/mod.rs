@@ -29,8 +29,8 @@ pub enum WriteError {
     Key(String),
 }
 
-/// Appends `value` to `out` in the form described above. What JSON has not is written as jq does: `nan` as `null`,
-/// infinity as the largest float.
+/// Appends `value` to `out` in the form described above. Values that JSON lacks are written as in jq: `nan` as `null`, infinity
+/// as the largest float.
 pub fn write_value(out: &mut Vec<u8>, value: &Val, numbers: Numbers) -> Result<(), WriteError> {
     write(out, value, Style { numbers, escapes: Escapes::Html })
 }

@@ -27,7 +27,7 @@ impl LogLayer {
 }
 
 impl<S: Subscriber> Layer<S> for LogLayer {
-    /// The answer is kept for each place in the code, and the level may change: so it is no answer about the level.
+    /// `tracing` caches this answer for each call site, and the level may change: so the answer must not depend on the level.
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         if self.takes(metadata.target()) { Interest::sometimes() } else { Interest::always() }
     }

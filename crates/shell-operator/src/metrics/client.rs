@@ -58,7 +58,7 @@ impl ClientMetrics {
     }
 }
 
-/// The path with `{namespace}` and `{name}` for what differs from object to object: each would be a series.
+/// The path with `{namespace}` and `{name}` in place of the actual names: otherwise, each object would be a series.
 fn template(path: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     let resource = match parts.get(1) {

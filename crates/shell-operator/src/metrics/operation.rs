@@ -30,7 +30,7 @@ pub enum Action {
     Expire,
 }
 
-/// Every key may be missing or `null`: hooks print what their JSON library makes of an unset field.
+/// Every key may be missing or `null`: JSON libraries of hooks print an unset field in either way.
 #[derive(Deserialize)]
 struct Line {
     name: Option<String>,
@@ -122,7 +122,7 @@ fn check_names(name: &str, labels: &Labels, histogram: bool) -> Result<(), Strin
     }
 }
 
-/// Applies what one run of `hook` reported. Returns what contradicts metrics that are there already.
+/// Applies the operations of one run of `hook`. Returns contradictions to existing metrics.
 ///
 /// Series of the groups that occur are removed first, so that a group always shows the last report. Series
 /// without a group stay until the operator ends.

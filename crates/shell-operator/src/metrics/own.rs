@@ -47,7 +47,7 @@ impl OperatorMetrics {
         self.add("live_ticks", Labels::new(), 1.0, "Ticks every 10 seconds while the operator lives.");
     }
 
-    /// Number of waiting tasks, and of reasons to run hooks in them; how long the first one has been the first.
+    /// Number of waiting tasks and of their reasons to run hooks, and how long the first task has been the first.
     #[expect(clippy::cast_precision_loss, reason = "no queue is that long")]
     pub fn queue_state(&self, queue: &str, length: usize, contexts: usize, busy_for: Duration) {
         self.set(
@@ -78,7 +78,7 @@ impl OperatorMetrics {
         );
     }
 
-    /// Kubernetes bindings of a hook have been set up, or not.
+    /// Records whether the kubernetes bindings of a hook have been set up.
     pub fn bindings_enabled(&self, hook: &str, time: Duration, success: bool) {
         let labels = one("hook", hook);
         let number = if success { 1.0 } else { 0.0 };
@@ -152,7 +152,7 @@ impl OperatorMetrics {
         );
     }
 
-    /// Changed hooks were taken over, or the old ones stay because some are wrong.
+    /// Records that changed hooks were taken over, or that the old ones stay because some are wrong.
     pub fn hooks_reloaded(&self, success: bool) {
         let result = if success { "success" } else { "error" };
         self.add("hooks_reloads_total", one("result", result), 1.0, "Attempts to take over changed hooks.");
@@ -244,7 +244,7 @@ impl OperatorMetrics {
     }
 }
 
-/// Where the times of a binding's events go: there may be many thousands a second.
+/// The histograms for the times of a binding's events: there may be many thousands a second.
 #[derive(Debug)]
 pub struct EventTimes {
     event: Histogram,

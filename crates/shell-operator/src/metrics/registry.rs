@@ -39,8 +39,8 @@ enum Value {
     Histogram(Histogram),
 }
 
-/// A histogram by itself, for what is observed so often that finding it each time by its labels would cost too much.
-/// All clones are the same one.
+/// A single histogram, for values that are observed so often that a search by labels would cost too much each time. All clones
+/// are the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram(Arc<Mutex<Counts>>);
 
@@ -73,7 +73,7 @@ impl Histogram {
     }
 }
 
-/// A metric that contradicts what is known by its name.
+/// A metric that contradicts the existing metric of the same name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the metric '{name}' is a {known} already, it cannot be a {wanted} as well")]
 pub struct RegistryError {

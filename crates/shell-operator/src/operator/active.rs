@@ -1,7 +1,7 @@
 //! The hooks that are active: one set, which is replaced as a whole.
 //!
-//! A task belongs to one load of a hook, which it knows by the address of the hook's name: tasks of a hook that was
-//! removed, or loaded again, find nothing.
+//! A task belongs to one load of a hook, identified by the address of the hook's name: tasks of a hook that was removed or loaded
+//! again do not find a hook.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -113,7 +113,7 @@ impl HookState {
         self.monitors.iter().filter(|monitor| names.contains(&monitor.binding.name))
     }
 
-    /// A binding, and those whose objects its runs get too.
+    /// A binding, and the bindings whose objects its runs get, too.
     pub(super) fn with_snapshots_of<'a>(&'a self, monitor: &'a Monitor) -> impl Iterator<Item = &'a Monitor> {
         let included = self.named(&monitor.binding.include_snapshots_from);
         std::iter::once(monitor).chain(included.map(|included| &**included))

@@ -21,8 +21,8 @@ impl ObjectApi {
         }
     }
 
-    /// The object of this name in a collection; `None` when it is not there. Roles for the original program allow to list, and
-    /// not to get: then it is looked for in the list.
+    /// The object of this name in a collection; `None` when it does not exist. Roles written for the original may allow `list`
+    /// but not `get`: then the object is searched in the list.
     pub(super) async fn find(&self, collection: &str, name: &str) -> Result<Option<Value>, String> {
         let request = |path: String| Request::get(path).body(Vec::new()).map_err(|error| error.to_string());
         let got = self.0.request::<Value>(request(format!("{collection}/{name}"))?).await;

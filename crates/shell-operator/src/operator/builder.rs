@@ -1,4 +1,4 @@
-//! Putting an operator together: hooks in Rust, a directory with hooks that are programs, or both.
+//! Builds an operator: hooks in Rust, a directory with hooks that are programs, or both.
 
 use std::path::PathBuf;
 use std::sync::Arc;

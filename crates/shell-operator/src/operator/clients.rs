@@ -13,7 +13,7 @@ use crate::metrics::OperatorMetrics;
 /// Longest time of a request for the Lease or the webhooks.
 const CONTROL: Duration = Duration::from_secs(10);
 
-/// Clients of the API server; they differ in what they may do at once.
+/// Clients of the API server; they differ in their limits of requests.
 pub(super) struct Clients {
     /// Lists and watches.
     pub(super) watch: Client,

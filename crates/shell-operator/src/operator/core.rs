@@ -40,7 +40,7 @@ pub(super) struct Core {
     pub(super) ready: AtomicBool,
     /// Whether another replica acts.
     pub(super) standby: AtomicBool,
-    /// Names of the queues that have a worker. Locked while it is decided who begins what.
+    /// Names of the queues that have a worker. Locked while the operator decides which workers and tasks begin.
     pub(super) workers: Mutex<BTreeSet<Arc<str>>>,
     /// Everything that has to end before the operator does.
     pub(super) tasks: TaskTracker,

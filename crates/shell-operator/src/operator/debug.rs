@@ -51,7 +51,7 @@ impl Drop for SocketFile {
 }
 
 impl Socket {
-    /// Listens on `path`; a file that an operator before left there is replaced.
+    /// Listens on `path`; the file of a previous operator is replaced.
     pub(super) fn bind(path: &FilePath) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;

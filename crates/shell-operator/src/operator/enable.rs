@@ -11,7 +11,7 @@ use crate::cluster::Monitor;
 use crate::config::{ConfigVersion, MAIN_QUEUE};
 use crate::queue::{Outcome, Task};
 
-/// Pauses between looks for what could not be set up: the first, and the longest.
+/// Pauses between attempts to set up the remaining bindings: the first, and the longest.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(10));
 
 impl Core {
@@ -114,7 +114,7 @@ impl Core {
         None
     }
 
-    /// The hook has the binding's state: events begin, as far as nothing else is waited for.
+    /// The hook has the binding's state: events begin, unless they wait for something else.
     pub(super) fn handed_over(&self, state: &HookState, index: usize) {
         let monitor = &state.monitors[index];
         let released =

@@ -1,4 +1,4 @@
-//! Which events of a hook wait for which of its runs at start.
+//! Decides which events of a hook wait for which of its runs at start.
 //!
 //! The events of all bindings with `waitForSynchronization` wait until each of them has been handed over; a
 //! binding without it waits only for its own run.
@@ -20,7 +20,7 @@ impl Gate {
         self.waiting.insert(index);
     }
 
-    /// The binding needs no run at start, or has had it. Returns the bindings whose events begin now.
+    /// The binding needs no run at start, or it was done. Returns the bindings whose events begin now.
     pub(super) fn done(&mut self, index: usize) -> Vec<usize> {
         self.waiting.remove(&index);
         self.ready.push(index);

@@ -14,7 +14,7 @@ use super::api::ObjectApi;
 
 /// Seconds for which a renewal counts.
 const LEASE: Duration = Duration::from_secs(15);
-/// Time between renewals, and between looks of those who wait.
+/// Time between renewals, and between checks of the waiting replicas.
 const RENEW: Duration = Duration::from_secs(2);
 /// Time after the last good renewal at which the holder gives up.
 const GIVE_UP: Duration = Duration::from_secs(10);
@@ -80,7 +80,7 @@ impl Election {
         while last.elapsed() < GIVE_UP {
             let left = || GIVE_UP.saturating_sub(last.elapsed());
             tokio::time::sleep(RENEW.min(left())).await;
-            // It counts from when it was sent: the API server may have written it at once and answered late.
+            // The lifetime counts from the time of the request: the API server may have written it at once and answered late.
             let sent = Instant::now();
             match tokio::time::timeout(left(), self.renew()).await {
                 Ok(Ok(true)) => last = sent,
@@ -92,7 +92,7 @@ impl Election {
         tracing::error!("the Lease {} is lost, this replica ends", self.path());
     }
 
-    /// Lets the next replica act at once. To be called when nothing of this one runs any more.
+    /// Allows the next replica to act at once. Must be called only when nothing of this replica runs any more.
     pub(super) async fn release(&self) {
         // Twice: a renewal in flight may change the Lease in between.
         for _ in 0..2 {
@@ -110,7 +110,8 @@ impl Election {
 
     async fn try_acquire(&self, seen: &mut Option<Seen>) -> Result<bool, String> {
         let Some(lease) = self.api.get(&self.path()).await? else {
-            // Deleted under its holder, who makes it again: until it must have ended it may still act.
+            // The Lease was deleted while a replica held it, and the holder re-creates it. The holder may act until it must have
+            // ended.
             if let Some(seen) = seen {
                 if !seen.version.is_empty() {
                     *seen = Seen { version: String::new(), since: Instant::now() };
@@ -146,7 +147,7 @@ impl Election {
         self.api.send(Method::PUT, &self.path(), &self.holding(Some(&lease))).await.map(|()| true)
     }
 
-    /// The Lease in the hands of this replica; the version of the old one guards against a race.
+    /// The Lease held by this replica; the version of the old Lease guards against a race.
     fn holding(&self, old: Option<&Value>) -> Value {
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
         let mine = old.is_some_and(|old| old["spec"]["holderIdentity"] == self.identity.as_str());

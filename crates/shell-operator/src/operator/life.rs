@@ -52,7 +52,7 @@ impl Core {
         }
     }
 
-    /// Waits until the operator is to end, and for what runs then.
+    /// Waits until the operator has to end, and then for everything that still runs.
     async fn end(&self) -> Result<(), StartError> {
         self.stop.cancelled().await;
         tracing::info!("Shutdown begins.");

@@ -1,6 +1,6 @@
 //! Running a hook's body: context in, effects out.
 //!
-//! [`Runner`] owns what effects are done with: the client of object patches and the metrics of hooks.
+//! [`Runner`] owns the means to apply effects: the client of object patches and the metrics of hooks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,7 +38,7 @@ pub(super) struct Runner {
     pub(super) hook_metrics: Registry,
     /// Cancelled when the operator ends.
     pub(super) stop: CancellationToken,
-    /// Cancelled when the time that running hooks have then is over.
+    /// Cancelled when the operator ends and the time for running hooks is over.
     pub(super) end_hooks: CancellationToken,
     /// Whether another replica may act now.
     pub(super) lease_lost: AtomicBool,
@@ -168,10 +168,10 @@ impl Runner {
         Ok(effects.answer)
     }
 
-    /// The hook failed; what it marked with `ignoreHookError` is done all the same.
+    /// The hook failed; operations with `ignoreHookError` are done all the same.
     async fn patch_after_failure(&self, files: &RunFiles) {
         let text = std::fs::read_to_string(&files.patch).unwrap_or_default();
-        // The hook failed anyway: a file that is not whole is no second error.
+        // The hook failed anyway: an incomplete file is no second error.
         let Ok(mut patches) = patch::parse(&text) else { return };
         patches.retain(|operation| operation.ignore_hook_error);
         for error in self.patcher.execute(&patches).await {

@@ -50,7 +50,7 @@ impl Schedules {
         self.changed.notify_one();
     }
 
-    /// Ends the schedules of a hook as it was loaded with this very name.
+    /// Ends the schedules of the load of a hook that has this very name.
     pub(super) fn disable(&self, hook: &Arc<str>) {
         let mut timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner);
         timer.remove(|entry| Arc::ptr_eq(&entry.hook, hook));

@@ -93,7 +93,7 @@ pub(super) async fn start(mut builder: Builder) -> Result<Handle, StartError> {
     let clients = Clients::connect(&settings, &metrics).await?;
     let shown = Arc::new(Shown { metrics: metrics.clone(), operator: OnceLock::new() });
     let tasks = TaskTracker::new();
-    // From now on, because hooks and the API server may take their time.
+    // From now on, because hooks and the API server may be slow.
     if let Some(listen) = settings.listen {
         let listener = TcpListener::bind(listen).await;
         let listener = listener.map_err(cannot(format!("cannot listen on {listen}")))?;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::hook::COPIES;
 
-/// Held for as long as an operator uses the directory: a lock of the directory itself.
+/// Held as long as an operator uses the directory: a lock on the directory itself.
 #[derive(Debug)]
 pub(super) struct InUse(#[expect(dead_code, reason = "the lock ends with the file")] Option<File>);
 
@@ -26,18 +26,18 @@ pub(super) fn prepare(dir: &Path, keep: bool) -> io::Result<InUse> {
             }
         }
         Err(TryLockError::WouldBlock) => {}
-        // Some network file systems have no locks: then nothing is known of other operators.
+        // Some network file systems have no locks: then other operators cannot be detected.
         Err(TryLockError::Error(error)) => {
             tracing::debug!(error = error.to_string(), "cannot lock the directory for temporary files");
             return Ok(InUse(None));
         }
     }
-    // Another operator that starts at this moment removes what is left; this one has made nothing yet.
+    // Another operator that starts at this moment removes the leftovers; this operator has not created any files yet.
     lock.lock_shared()?;
     Ok(InUse(Some(lock)))
 }
 
-/// Another user who made the directory, or the link to it, could replace copies of hooks, which this user runs.
+/// A user who created the directory, or a link to it, could replace the copies of hooks that this user runs.
 fn refuse_of_another(dir: &Path, user: u32) -> io::Result<()> {
     let owners = [fs::symlink_metadata(dir)?.uid(), fs::metadata(dir)?.uid()];
     match owners.into_iter().find(|owner| ![0, user].contains(owner)) {

@@ -185,7 +185,7 @@ impl Patcher {
         self.wait_until_gone(target, uid).await
     }
 
-    /// Waits until the object is not there, or another one of the same name is.
+    /// Waits until the object no longer exists, or another object has its name.
     async fn wait_until_gone(&self, target: &Target, uid: Option<&Value>) -> Result<(), Failure> {
         let (until, mut pause) = (Instant::now() + DELETION, Duration::from_millis(50));
         loop {
@@ -247,7 +247,7 @@ impl Target {
         }
     }
 
-    /// The object with the version and kind that the API server insists on.
+    /// The object with the version and kind that the API server requires.
     fn complete(&self, object: &Value) -> Value {
         let mut object = object.clone();
         object["apiVersion"] = self.api_version.as_str().into();

@@ -36,7 +36,7 @@ pub enum Action {
     CreateOrUpdate(Value),
     /// Delete it.
     Delete(Propagation),
-    /// Replace it by what a jq program makes of it.
+    /// Replace it by the result of a jq program.
     JqPatch(Filter),
     /// JSON merge patch (RFC 7396).
     MergePatch(Value),

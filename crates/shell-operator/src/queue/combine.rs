@@ -1,4 +1,4 @@
-//! Making one run of several that wait behind each other.
+//! Combines several waiting runs into one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{BindingType, LONG, Run, Task, Work};
 use crate::context::{BindingContext, collapse_groups, one_of_a_kind};
 
-/// Contexts of one run after which changes of the same object become one, and times of the same schedule.
+/// Number of contexts in one run from which on changes of the same object, and times of the same schedule, are merged.
 const MOST_CONTEXTS: usize = 10_000;
 
 /// Adds to the first task the runs of the same hook that follow it directly, and removes those.
@@ -81,7 +81,7 @@ fn merge(into: &mut Task, task: Task) {
 fn absorb(first: &mut Run, run: Run) {
     first.contexts.extend(run.contexts);
     first.synchronizes.extend(run.synchronizes);
-    // Only a run in which every reason may fail is allowed to: the others must not be lost.
+    // A run may fail only if each of its reasons may: the others must not be lost.
     first.allow_failure &= run.allow_failure;
 }
 

@@ -24,7 +24,7 @@ pub use dump::{QueueDump, TaskDump, dump};
 pub use set::Queues;
 pub use worker::{Handler, Outcome, run};
 
-/// Tasks in a queue from which on the waiting runs of each hook are merged.
+/// Number of tasks in a queue from which on the waiting runs of each hook are merged.
 const LONG: usize = 100;
 
 /// Something to do for a hook.
@@ -221,7 +221,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of another thread leaves whole tasks behind, so the state is good.
+        // A panic of another thread leaves no half-changed task, so the state can be used.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,7 @@ use crate::config::MAIN_QUEUE;
 pub struct Queues(Arc<Mutex<BTreeMap<String, Arc<Queue>>>>);
 
 impl Queues {
-    /// The queue of that name; it is made when it is not there, then the second value is true.
+    /// The queue of that name; if it did not exist, it is created and the second value is true.
     pub fn get_or_create(&self, name: &str) -> (Arc<Queue>, bool) {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(queue) = queues.get(name) {

@@ -26,14 +26,13 @@ pub trait Handler: Send + Sync + 'static {
 pub enum Outcome {
     /// Done; these tasks are next, before all others.
     Done(Vec<Task>),
-    /// Failed for this reason; it is done again after a while.
+    /// Failed for this reason; it is retried after a while.
     Failed(String),
-    /// Could not end because the operator stops; it stays where it is.
+    /// Not finished because the operator stops; it stays where it is.
     Stopped,
 }
 
-/// Does the queue's tasks one after the other until `stop` is cancelled. The task that is being done then is
-/// waited for.
+/// Does the queue's tasks one after the other until `stop` is cancelled. Then it waits for the running task.
 pub async fn run(queue: Arc<Queue>, handler: Arc<impl Handler>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         let arrived = queue.arrived.notified();

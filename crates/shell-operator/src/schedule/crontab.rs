@@ -143,7 +143,7 @@ fn check_fields(line: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the day of the month or of the week begins with a star: then a day must fit both, otherwise one of them.
+/// Whether the day of the month or of the week begins with a star: then a day must match both fields, otherwise one of them.
 fn has_open_day(line: &str) -> bool {
     let fields: Vec<&str> = line.split_whitespace().rev().collect();
     // From the end: day of the week, month, day of the month. robfig checks each part of a list.

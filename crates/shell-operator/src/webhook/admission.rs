@@ -60,7 +60,7 @@ impl<'a> Review<'a> {
         if review.request.is_none() { Err(ReviewError::NoRequest) } else { Ok(review) }
     }
 
-    /// The `review` of the binding context: the request in the API server's own order of keys.
+    /// The `review` of the binding context: the request with its keys in the API server's own order.
     pub fn context(&self) -> String {
         format!("{{\"request\":{}}}", compact(self.request.map_or("null", RawValue::get)))
     }

@@ -10,7 +10,7 @@ use x509_parser::prelude::{Pem, X509Certificate};
 
 /// Lifetime of certificates. They are renewed when a third of it is left.
 pub const LIFETIME: Duration = Duration::from_hours(365 * 24);
-/// Certificates count from that time before they were made on: clocks differ.
+/// Certificates are valid from this time before their creation on: clocks differ.
 const SKEW: Duration = Duration::from_hours(1);
 
 /// A certificate authority's certificate, and a server's certificate and key, all PEM.
@@ -24,7 +24,7 @@ pub struct Bundle {
     pub key: String,
 }
 
-/// Makes a certificate authority, whose key is forgotten at once, and a certificate for `names`.
+/// Creates a certificate authority and a certificate for `names`. The authority's key is not kept.
 pub fn self_signed(names: &[String], lifetime: Duration) -> Result<Bundle, rcgen::Error> {
     let now = OffsetDateTime::now_utc();
     let ca_key = KeyPair::generate()?;
@@ -46,7 +46,7 @@ pub fn self_signed(names: &[String], lifetime: Duration) -> Result<Bundle, rcgen
 }
 
 impl Bundle {
-    /// Why the bundle has to be replaced: `None` while it counts for long enough, for all of `names`.
+    /// Why the bundle has to be replaced: `None` while it is valid for long enough, for all of `names`.
     pub fn fault(&self, names: &[String]) -> Option<String> {
         let pem = Pem::iter_from_buffer(self.certificate.as_bytes()).next().and_then(Result::ok);
         let Some(pem) = pem else { return Some("its certificate is not PEM".to_owned()) };
@@ -63,7 +63,7 @@ impl Bundle {
         Some(format!("its certificate is not for {missing}"))
     }
 
-    /// A new bundle in place of this one: servers that still show the old certificate are trusted too.
+    /// A new bundle in place of this one: servers that still use the old certificate are trusted, too.
     pub fn renewed(&self, names: &[String], lifetime: Duration) -> Result<Self, rcgen::Error> {
         let new = self_signed(names, lifetime)?;
         let end = "-----END CERTIFICATE-----\n";

@@ -77,7 +77,7 @@ struct ReplyResult {
 }
 
 impl Request {
-    /// The `review` of the binding context, with the objects as far as they are converted.
+    /// The `review` of the binding context, with the objects in their current state of conversion.
     pub fn context(&self, objects: &[Object]) -> String {
         let (uid, desired_api_version) = (&*self.uid, &*self.desired_api_version);
         let context = Context { request: ContextRequest { uid, desired_api_version, objects } };

@@ -16,8 +16,8 @@ mod names;
 pub use chain::{Conversions, Step};
 pub use names::path_of;
 
-/// JSON text as Go's encoder passes it on: without spaces, and with some characters escaped. Everything else stays,
-/// the order of keys and the form of numbers too.
+/// JSON text as Go's encoder writes it: without spaces, and with some characters escaped. Everything else stays unchanged, also
+/// the order of keys and the form of numbers.
 pub(crate) fn compact(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     let (mut in_string, mut after_backslash) = (false, false);

@@ -99,7 +99,7 @@ impl Limits {
     }
 }
 
-/// Refuses what is too much, too large or too slow before anything else is done about it.
+/// Refuses requests that are too many, too large or too slow before anything else is done about them.
 pub async fn limit(State(limits): State<Arc<Limits>>, request: Request, next: Next) -> Response {
     let Ok(_turn) = limits.requests.try_acquire() else {
         return (StatusCode::TOO_MANY_REQUESTS, "too many requests at the same time\n").into_response();

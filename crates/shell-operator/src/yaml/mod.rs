@@ -279,7 +279,7 @@ impl Entries {
 fn kind_of(style: ScalarStyle, tag: Option<&Cow<'_, Tag>>) -> Kind {
     let is = |name: &str| tag.is_some_and(|tag| tag.is_yaml_core_schema_tag(name));
     let typed = ["int", "float", "bool", "null"].into_iter().any(is);
-    // `binary` belongs to YAML's tags, but not to its core.
+    // `binary` is a YAML tag, but not one of the core schema.
     let is_binary = tag.is_some_and(|tag| tag.handle() == "tag:yaml.org,2002:" && tag.suffix() == "binary");
     if is_binary {
         Kind::Binary

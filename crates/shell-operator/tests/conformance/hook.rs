@@ -72,7 +72,7 @@ impl Write for Lines {
 }
 
 impl Output {
-    /// Lets a real program print it, so that the way from the pipe to the log is the real one.
+    /// Runs a real program that prints it, so that the path from the pipe to the log is the real one.
     pub(crate) fn run(&self) -> Result<(), String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), self.text.replace("LONG", &"x".repeat(1 << 20))).unwrap();

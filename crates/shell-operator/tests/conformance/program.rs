@@ -28,7 +28,7 @@ pub(crate) struct Program {
     /// Texts that it must not print.
     #[serde(default)]
     no_output: Vec<String>,
-    /// Files that are there afterwards, and not more, in the directory `tmp`.
+    /// All files that exist afterwards in the directory `tmp`.
     temporary_files: Option<Vec<String>>,
 }
 

@@ -1,6 +1,7 @@
-//! Hosts have got other addresses, and create moves them, also when a run is killed in the middle: a worker; the only control plane,
-//! which is the only member of etcd, so that no API answers before. Other commands refuse that first. With three control planes
-//! that are members of etcd, one after the other moves, and the data is there all the while.
+//! Hosts have other addresses, and create moves them, also when a run is killed in the middle. The moved hosts are first a
+//! worker, then the only control plane, which is the only member of etcd, so that no API answers before the move. Other commands
+//! refuse to run before it. With three control planes that are members of etcd, one after the other moves, and the data is
+//! available all the time.
 
 use anyhow::{Result, bail, ensure};
 use rustix::process::Signal;
@@ -38,7 +39,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     the_control_plane_moves(ctx, &after)
 }
 
-/// Nothing of etcd or the API works until it is moved.
+/// Neither etcd nor the API works until it is moved.
 fn the_control_plane_moves(ctx: &Context<'_>, before: &Site) -> Result<()> {
     let first = before.control_plane().to_owned();
     ctx.kubectl(before, "create configmap kept --from-literal=a=b")?;

@@ -25,7 +25,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         ensure!(*trips <= ROUND_TRIPS, "{host} took {trips} round trips, not {ROUND_TRIPS}");
     }
     for host in &site.hosts {
-        // Only what a cluster at rest leaves alone, and not the memory of checksums, which may grow at any look.
+        // Only what an idle cluster leaves unchanged, and not the cache of checksums, which may grow at any check.
         let written = ctx.host(
             host,
             "find /etc /usr /opt /root /home /var/lib/kubelet/config.yaml -xdev -newer /run/e2e-before -not -type d -not -path /etc/kubekey/sums; rm /run/e2e-before",

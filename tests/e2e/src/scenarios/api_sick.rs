@@ -65,7 +65,7 @@ fn one(ctx: &Context<'_>, site: &Site, sickness: &Sickness) -> Result<()> {
     let did: Vec<String> = run.events.changes().iter().map(ToString::to_string).collect();
     ensure!(did.iter().all(|change| !change.contains("initialise")), "initialised again: {did:?}");
     ensure!(checks::invocations(ctx, site)? == units, "a unit was restarted: {did:?}");
-    // A kubelet starts an API server again that hangs; a create that waited for it may end well, when it is true.
+    // The kubelet restarts an API server that hangs. A create that waited for it may succeed, if the cluster is healthy then.
     if run.finished.code == Some(0) {
         checks::cluster_is_complete(ctx, site).context("kk said that the cluster is ready before it was")?;
     } else {

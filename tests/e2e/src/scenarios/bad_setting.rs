@@ -120,7 +120,7 @@ fn create(ctx: &Context<'_>, site: &Site, case: &Setting) -> Result<KkRun> {
     }
 }
 
-/// By host, what its programs read at their next start, and which processes run now.
+/// By host: the settings that its binaries read at their next start, and the processes that run now.
 fn looks(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, String>> {
     let look =
         format!("{SETTINGS}; systemctl show -p Id,InvocationID,ActiveState {}", checks::UNITS.join(" "));

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::process::Running;
 use crate::site::{Site, host_entry};
 
-/// A site for such a cluster on the four hosts of `lab`, and its load balancer, which ends with the value.
+/// A site for such a cluster on the four hosts of `lab`, and its load balancer, which ends when the value is dropped.
 pub(super) fn site(ctx: &Context<'_>, lab: &Site) -> Result<(Site, Running)> {
     let mut cluster = lab.read()?;
     let mut address = |host: &String| checks::text(&host_entry(&mut cluster, host)["address"]);
@@ -26,7 +26,7 @@ pub(super) fn site(ctx: &Context<'_>, lab: &Site) -> Result<(Site, Running)> {
     Ok((site, balance(ctx, balancer, 16443, &servers)?))
 }
 
-/// A load balancer on this port of a host for the API servers at these addresses. It ends with the value.
+/// A load balancer on this port of a host for the API servers at these addresses. It ends when the value is dropped.
 pub(super) fn balance(ctx: &Context<'_>, host: &str, port: u16, servers: &[String]) -> Result<Running> {
     let text = format!("port={port} servers='{}'\n{}", servers.join(" "), include_str!("balanced.sh"));
     ctx.start("balance", ctx.on_host(host, &text).limit(Duration::from_mins(30)))

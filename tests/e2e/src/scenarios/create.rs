@@ -23,7 +23,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     checks::service_answers_across_nodes(ctx, &cluster.site)
 }
 
-/// The kubeconfig that `kk` leaves on the control machine is for its owner alone, and works.
+/// The kubeconfig that `kk` writes on the control machine is readable only by its owner, and works.
 fn own_kubeconfig_works(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let name = site.read()?["metadata"]["name"].as_str().context("a cluster has a name")?.to_owned();
     let file = site.workdir().join(name).join("kubeconfig");

@@ -1,4 +1,4 @@
-//! Ctrl-C in the middle: a tidy end with code 130, nothing half-written, and the next create succeeds.
+//! Ctrl-C in the middle: a clean end with code 130, nothing half-written, and the next create succeeds.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::kk::KkRun;
 use crate::site::{Site, files_below};
 
-/// Tidy is soon, too: running actions are let end, and none of these takes longer.
+/// A clean end is also a quick one: running actions may finish, and none of these takes longer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
@@ -19,7 +19,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     for task in ["etcd/start_etcd", "control-plane/init_control_plane"] {
         interrupted_at(ctx, &site, task, 1)?;
     }
-    // A second signal ends at once what the first would let end.
+    // A second signal ends at once the actions that may finish after the first one.
     interrupted_at(ctx, &site, "nodes/join_worker", 2)?;
     ctx.kk_ok(&site, "create", &[]).context("create after Ctrl-C")?;
     checks::cluster_is_complete(ctx, &site)

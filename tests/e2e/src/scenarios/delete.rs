@@ -17,7 +17,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     for host in &cluster.site.hosts {
         ctx.host(host, "mkdir -p /var/openebs; echo precious >/var/openebs/data; iptables -A INPUT -p tcp --dport 9 -j DROP")?;
     }
-    // The timer makes the first backup a quarter of an hour after the start: sooner or later than this scenario.
+    // The timer creates the first backup a quarter of an hour after the start, which may be before or after this scenario.
     ctx.host(cluster.site.control_plane(), "systemctl start backup-etcd.service")?;
     // A failed backup leaves nothing behind, either.
     let fail = format!(

@@ -16,7 +16,7 @@ use crate::site::Site;
 
 /// The default directory of backups, and the directory of the changed file.
 const DIRECTORIES: [&str; 2] = ["/var/backups/kube_etcd", "/var/backups/elsewhere"];
-/// Another second is another name; systemd lets a unit start five times in ten seconds.
+/// The name of a backup contains the second. systemd lets a unit start five times in ten seconds.
 const BACK_UP: &str =
     "systemctl reset-failed backup-etcd.service || true; sleep 1.1; systemctl start backup-etcd.service";
 /// The changed file keeps so many.
@@ -77,7 +77,7 @@ fn whole_ones(ctx: &Context<'_>, host: &str, directory: &str) -> Result<Vec<Stri
     names
 }
 
-/// Whatever the moment, what has the name of a backup is one; the next run takes away what is left.
+/// At any moment, every file with the name of a backup is a complete backup; the next run removes leftovers.
 fn killed(ctx: &Context<'_>, host: &str) -> Result<()> {
     for pause in ["0.02", "0.1", "0.2", "0.4"] {
         let kill = format!(
@@ -127,7 +127,7 @@ fn by_hand(ctx: &Context<'_>, site: &Site) -> Result<()> {
     killed.wait()?;
     let directory = site.workdir().join("lab/backups");
     fs::create_dir_all(&directory)?;
-    // A fetch is too short here to be met by a signal.
+    // The fetch is too short here to be interrupted by a signal.
     fs::write(directory.join(".new.db"), "half of another one")?;
     ctx.kk_nodes(site, &["etcd", "snapshot"])?.expect_code(0)?;
     let files = fs::read_dir(&directory).with_context(|| format!("no {}", directory.display()))?;

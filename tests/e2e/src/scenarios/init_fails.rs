@@ -8,7 +8,7 @@ use crate::kk::KkRun;
 use crate::registry::Registry;
 use crate::site::Site;
 
-/// The scheduler's: taken after the precheck has seen it free.
+/// The scheduler's port, which is occupied after the precheck has found it free.
 const PORT: u16 = 10259;
 const IMAGE: &str = "kube-controller-manager";
 

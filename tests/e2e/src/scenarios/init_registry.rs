@@ -122,7 +122,8 @@ fn status(
     Ok(answer.trim().to_owned())
 }
 
-/// It runs as its own user, only this user can read its key, requests without a password are refused, and hosts can only read.
+/// The registry runs as its own user, only this user can read its key, requests without a password are refused, and hosts can
+/// only read.
 fn least_rights(ctx: &Context<'_>, host: &str) -> Result<()> {
     ctx.until("the registry runs", Duration::from_secs(20), || {
         let users = ctx.host(host, "ps -o user= -C registry").ok();

@@ -14,7 +14,7 @@ use crate::host_state::expect_none;
 use crate::kk::KkRun;
 use crate::site::Site;
 
-/// The task during which it happens, and how far into it.
+/// The task during which the kill happens, and the delay after the task's beginning.
 const MOMENTS: &[(&str, Duration)] = &[
     ("etcd/start_etcd", Duration::from_millis(150)),
     ("control-plane/init_control_plane", Duration::from_millis(2500)),

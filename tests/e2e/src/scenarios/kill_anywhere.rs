@@ -21,7 +21,7 @@ const MOMENTS: u32 = 30;
 /// How many a run of CI tries.
 const SOME: u32 = 4;
 const MOMENTS_VARIABLE: &str = "KK_E2E_KILLS";
-/// From the beginning of the task; a join that has ended by then is killed in what follows it.
+/// Delay after the beginning of the task. If a join has ended by then, the kill happens in a later task.
 const TASKS: [(&str, u64); 2] = [("control-plane/init_control_plane", 8000), ("nodes/join_worker", 4000)];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
@@ -40,7 +40,7 @@ fn at_moments(ctx: &Context<'_>, moments: u32) -> Result<()> {
         let (task, longest) = TASKS[usize::try_from(number)? % TASKS.len()];
         let into = Duration::from_millis(RandomState::new().hash_one(number) % longest);
         let what = format!("killed {} ms into {task}", into.as_millis());
-        // Hosts and directory are new each time; what was downloaded stays nowhere.
+        // Hosts and directory are new each time, so no download is kept.
         let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
         one(ctx, &site, task, into, &wanted).with_context(|| what.clone())?;
         report::line(&format!("  ok     {what}"));

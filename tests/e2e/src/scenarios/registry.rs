@@ -61,8 +61,8 @@ fn wrong_password(ctx: &Context<'_>, site: &Site, bundle: &str, registry: &Regis
     Ok(())
 }
 
-/// A push that is killed twice on its way, each time when the registry has whole blobs more; the third sends only what is
-/// missing, and the fourth nothing.
+/// A push that is killed twice on its way, each time after more complete blobs arrived in the registry; the third push sends only
+/// the missing ones, and the fourth nothing.
 fn killed_and_pushed(ctx: &Context<'_>, site: &Site, bundle: &str, registry: &Registry) -> Result<()> {
     for kill in 1..=2 {
         let before = registry.blobs()?.len();

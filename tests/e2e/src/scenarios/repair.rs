@@ -22,7 +22,7 @@ const CONTAINERD: &str = "/etc/containerd/config.toml";
 /// node3's kubelet is stopped.
 const STOPPED: &str = "node3";
 
-/// Hosts on which a module may do something; no other module may do anything.
+/// Hosts on which a module may change something; no other module may change anything.
 const EXPECTED: &[(&str, &[&str])] = &[
     ("containerd", &["node1", "node2"]),
     ("control-plane", &["node1"]),
@@ -78,7 +78,7 @@ fn every_node_takes_pods(ctx: &Context<'_>, site: &Site) -> Result<()> {
     })
 }
 
-/// Changes that should not have been, and expected ones that were not.
+/// Unexpected changes, and expected changes that are missing.
 fn unexpected(changes: &[Changed]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut seen = BTreeSet::new();

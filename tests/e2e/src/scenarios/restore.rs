@@ -66,7 +66,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.kubectl(site, "delete configmap before")?;
     checks::create_changes_nothing(ctx, site)?;
 
-    // Without a file it is the newest backup on the hosts.
+    // Without a file, the newest backup on the hosts is restored.
     ctx.kk_nodes(site, &["etcd", "restore"])?.expect_code(0)?;
     checks::cluster_is_complete(ctx, site)?;
     ctx.kubectl(site, "get configmap before")?;
@@ -74,7 +74,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Deletes an object that the newest snapshot holds, and restores it, without a failure on the way.
+/// Deletes an object that the newest snapshot contains, and restores it, without a failure on the way.
 pub(super) fn run_newest(ctx: &Context<'_>) -> Result<()> {
     let site = &cluster::ensure(ctx)?.site;
     members_are_well(ctx, site)?;
@@ -96,7 +96,7 @@ pub(super) fn run_newest(ctx: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All members answer, one leads, and none has lost anything by a defragmentation.
+/// All members answer, one is the leader, and a defragmentation has lost nothing on any of them.
 fn members_are_well(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let job = ctx.kk_job(site, &["etcd", "status", "--output", "json"]);
     let members: serde_json::Value = serde_json::from_str(&ctx.run("kk-etcd-status", job)?.ok()?)?;

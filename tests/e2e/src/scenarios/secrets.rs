@@ -71,7 +71,7 @@ fn watched(ctx: &Context<'_>, site: &Site, command: &str, more: &[&str]) -> Resu
     Ok(seen)
 }
 
-/// Everything that must not be seen, by what it is: what was given, and what the run made.
+/// Everything that must not be seen, with a description: configured secrets, and secrets that the run created.
 fn secrets_of(ctx: &Context<'_>, site: &Site) -> Result<Vec<(String, String)>> {
     let mut secrets = vec![
         ("the sudo password".to_owned(), USER.password.to_owned()),

@@ -1,4 +1,4 @@
-//! Hosts held to a fifth of a processor, 100 ms away: create succeeds in one go.
+//! Hosts limited to a fifth of a processor, 100 ms away: create succeeds in one run.
 
 use std::time::Duration;
 

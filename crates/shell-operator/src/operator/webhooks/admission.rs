@@ -21,7 +21,7 @@ use crate::webhook::server::{Limits, limit};
 
 /// Questions at the same time.
 const AT_ONCE: usize = 64;
-/// Largest question in bytes: an object before and after a change, of which the API server takes 3 MiB each.
+/// Largest request in bytes: an object before and after a change. The API server accepts 3 MiB for each.
 const LARGEST: usize = 16 << 20;
 
 pub(super) fn router(webhooks: Arc<Webhooks>) -> Router {
@@ -81,7 +81,7 @@ impl Webhooks {
         }
     }
 
-    /// The binding with this id; of hooks that use one name the last one in the order of paths.
+    /// The binding with this id; if several hooks use one name, the last one in the order of paths.
     fn admission_binding(&self, id: &str) -> Option<(Arc<HookState>, AdmissionBinding, BindingType)> {
         let mut found = None;
         for state in self.core.hooks.get().values() {

@@ -21,7 +21,7 @@ use crate::webhook::{Conversions, Step};
 const AT_ONCE: usize = 8;
 /// How long the API server waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Largest question in bytes: the API server has a whole list converted at once.
+/// Largest request in bytes: the API server has a whole list converted at once.
 const LARGEST: usize = 256 << 20;
 
 pub(super) fn router(webhooks: Arc<Webhooks>) -> Router {

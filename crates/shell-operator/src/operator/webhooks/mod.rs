@@ -126,7 +126,7 @@ impl Webhooks {
         }
     }
 
-    /// Leads the API server here as soon as it is answered, and keeps it so.
+    /// Points the API server to this server as soon as the server answers, and keeps it so.
     async fn keep_registered(&self, server: &WebhookServer, kind: Kind, listens: &CancellationToken) {
         let mut attempts = Attempts::new(kind, "registration");
         let mut changes = self.core.hooks_changed.subscribe();

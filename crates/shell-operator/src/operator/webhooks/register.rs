@@ -43,7 +43,7 @@ impl Webhooks {
         let settings = &self.settings;
         let reach = self.reach(&settings.admission);
         let webhook = |binding| objects::webhook(binding, &settings.failure_policy, mutating, &reach, ca);
-        // Names are unique in a configuration: of hooks that use one name the last one counts.
+        // Names are unique in a configuration: if several hooks use one name, the last one counts.
         let mut webhooks: Vec<Value> = Vec::new();
         for binding in bindings {
             webhooks.retain(|known| known["name"] != binding.name.as_str());

@@ -21,7 +21,7 @@ use crate::webhook::certificates::{Bundle, LIFETIME, self_signed};
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl Webhooks {
-    /// Puts certificates of its own where the server and the registration read them. Tries until it works; `None`
+    /// Writes certificates of its own to the paths that the server and the registration read. Retries until it succeeds; `None`
     /// when the operator ends before.
     pub(super) async fn begin_own_certificates(
         &self,

@@ -138,7 +138,7 @@ impl ControlPlane {
             format!("--initial-cluster=default={peer}"),
             "--unsafe-no-fsync".to_owned(),
         ];
-        // The program of etcd's module `server` is called so when it is built from the module.
+        // The program has this name when it is built from etcd's module `server`.
         self.spawn("etcd", &programs::find("etcd-", "server"), &arguments);
     }
 
@@ -158,7 +158,7 @@ impl ControlPlane {
             "--authorization-mode=RBAC".to_owned(),
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
             "--shutdown-delay-duration=0s".to_owned(),
-            // There is no controller that makes service accounts, so pods have to do without.
+            // No controller creates service accounts, so pods have to do without.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
         ];
         let arguments = [&arguments[..], &self.arguments[..]].concat();
@@ -170,7 +170,7 @@ impl ControlPlane {
         }
     }
 
-    /// Those that delete the objects of a namespace and the children of an owner.
+    /// The controllers that delete the objects of a namespace and the children of an owner.
     fn start_controllers(&mut self) {
         let arguments = [
             format!("--kubeconfig={}", self.kubeconfig().display()),

@@ -1,4 +1,4 @@
-//! A way to the API server that can be disturbed.
+//! A proxy to the API server that tests can disturb.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -68,7 +68,7 @@ impl Proxy {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// From now on watches are accepted and never hear anything.
+    /// From now on watches are accepted and never receive anything.
     pub(crate) fn make_deaf(&self) {
         self.state.deaf.store(true, Ordering::SeqCst);
     }

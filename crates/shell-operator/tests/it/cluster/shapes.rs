@@ -42,7 +42,7 @@ fn hooks_in_directories_share_a_library_and_start_in_their_order() {
     assert!(at("python greets onStartup") < at("shell greets from 01-late"), "{log}");
 }
 
-/// Two bindings on one kind, of which each hears of other events.
+/// Two bindings on one kind that get different events.
 #[test]
 fn a_namespace_is_announced_when_it_comes_changes_and_goes() {
     let plane = shared();
@@ -88,8 +88,8 @@ fn reported_events_are_objects_and_a_version_that_ended_is_named() {
     wait_for_log(&operator, "TooFull");
 }
 
-/// Three hooks for one purpose, which do everything by kubectl: a new Secret is copied, a new namespace gets copies, and
-/// with the Secret its copies go.
+/// Three hooks for one purpose, which do everything by kubectl: a new Secret is copied, a new namespace gets copies, and the
+/// copies are deleted with the Secret.
 #[test]
 fn hooks_that_call_kubectl_keep_copies_of_secrets() {
     let plane = shared();

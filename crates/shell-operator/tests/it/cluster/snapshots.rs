@@ -1,4 +1,4 @@
-//! No hook is run with a snapshot that is not there.
+//! A hook is never run with a snapshot that is not available.
 
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ fn make_kind(plane: &ControlPlane, kind: &str) {
     panic!("{kind} is not served");
 }
 
-/// Only what includes the objects of the missing kind waits for it.
+/// Only bindings that include the objects of the missing kind wait for it.
 fn only_the_others_run_until_the_kind_is_there(operator: &Operator, kind: &str) {
     operator.wait_for("the binding and the schedule that need nothing of it", |operator| {
         let seen = bindings(operator);

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::host_state::{self, expect_none};
 use crate::site::{Site, host_entry};
 
-/// On a control plane: what is read by the API server, by the scheduler and by people.
+/// On a control plane: certificates of the API server, of the scheduler and of administrators.
 const ENDS_SOON: &str = "
 for name in apiserver apiserver-kubelet-client; do
     sign $pki/$name.crt $pki/$name.key $pki/ca.crt $pki/ca.key '-300 days' '+15 minutes'
@@ -36,7 +36,7 @@ systemctl daemon-reload
 systemctl restart k8s-certs-renew.timer
 ";
 
-/// Fails with the name of what is not valid for another 300 days.
+/// Fails with the name of a certificate that is not valid for another 300 days.
 const RENEWED: &str = "
 check() { openssl x509 -noout -checkend 25920000 >/dev/null || { echo \"$1 is not renewed\" >&2; exit 1; }; }
 for name in apiserver apiserver-kubelet-client; do check $name </etc/kubernetes/pki/$name.crt; done

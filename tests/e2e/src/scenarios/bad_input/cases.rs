@@ -51,8 +51,7 @@ fn set(cluster: &mut Value, host: &str, field: &str, value: Value) {
     host_entry(cluster, host)[field] = value;
 }
 
-/// The versions of the lab are pinned for its own architecture only; without them `kk` chooses ones that it knows for
-/// both.
+/// The versions of the lab are pinned for its own architecture only; without them, `kk` selects versions that it knows for both.
 fn wrong_arch(cluster: &mut Value) {
     set(cluster, "node3", "arch", json!("arm64"));
     cluster["spec"].as_object_mut().map(|spec| spec.remove("components"));

@@ -1,5 +1,5 @@
-//! Wrong input and hosts that are not as they should be: each is named, with its exit code, soon, and before the
-//! first change where it can be known then.
+//! Wrong input and hosts in a wrong state: each is reported, with its exit code, soon, and before the first change if it can be
+//! known then.
 
 mod cases;
 #[cfg(test)]
@@ -73,7 +73,7 @@ fn one(ctx: &Context<'_>, site: &Site, case: &Case, before: &BTreeMap<String, Ho
     Ok(())
 }
 
-/// A download that failed for good leaves no file under its name: its checksum file would vouch for it.
+/// A download that finally failed leaves no file under its name: its checksum file would mark it as verified.
 fn nothing_partial(directory: &Path) -> Result<()> {
     for path in files_below(directory) {
         let empty = fs::metadata(&path)?.len() == 0 && path.extension().is_none_or(|ending| ending != "lock");

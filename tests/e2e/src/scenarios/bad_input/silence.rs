@@ -22,7 +22,7 @@ pub(super) fn in_the_middle(ctx: &Context<'_>, site: &Site) -> Result<()> {
     let mut kk = ctx.kk_start(&site, "create", &[])?;
     // Earlier cases have started etcd and, when their error occurred late, the control plane; no worker has joined.
     ctx.await_task(&mut kk, "nodes/join_worker")?;
-    // Both ways: what is sent to it vanishes, and nothing of it arrives.
+    // Both directions: packets to the host and packets from it are dropped.
     ctx.host(HOST, "iptables -I INPUT -s 172.30.0.1 -j DROP; iptables -I OUTPUT -d 172.30.0.1 -j DROP")?;
     ctx.until("kk ends after a host fell silent", PATIENCE, || Ok(kk.has_ended()?.then_some(())))?;
     KkRun::of(kk)?.expect_code(1)?.expect_said(&[HOST])?;

@@ -13,7 +13,7 @@ use crate::site::Site;
 
 pub(super) const SIGN: &str = include_str!("sign.sh");
 
-/// They have been valid for a year, two days ago.
+/// A validity of a year that ended two days ago.
 const EXPIRED: &str = "'-367 days' '-2 days'";
 
 /// Runs on the control plane. Its kubelet restarts with the expired certificates; running pods continue.
@@ -35,7 +35,7 @@ sign $kubelet/kubelet.crt $kubelet/kubelet.key $pki/ca.crt $pki/ca.key $period
 systemctl restart kubelet
 ";
 
-/// Makes the worker's expired on the control plane, where the CA is.
+/// Makes the worker's certificate expire. Runs on the control plane, where the CA is.
 const EXPIRE_CLIENT: &str = "
 umask 077
 cat >/tmp/client.pem

@@ -1,5 +1,4 @@
-# Functions that give certificates of a cluster another time in which they are valid. Keys, subjects and names stay; the CA
-# of the cluster signs.
+# Functions that set another validity for certificates of a cluster. Keys, subjects and names stay; the CA of the cluster signs.
 
 # sign CERT KEY CA CAKEY BEGIN END: CERT again, valid from BEGIN to END (as `date -d` reads them).
 sign() {

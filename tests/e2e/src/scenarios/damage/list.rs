@@ -15,7 +15,7 @@ const fn at(name: &'static str, host: &'static str, breaks: &'static str, whole:
     Damage { name, host, breaks, whole }
 }
 
-/// In this order; each begins with a cluster that is whole.
+/// In this order; each begins with a healthy cluster.
 pub(super) const ALL: &[Damage] = &[
     // Certificates and kubeconfigs.
     at(
@@ -133,7 +133,8 @@ pub(super) const ALL: &[Damage] = &[
         "ls /etc/cni/net.d/*.conflist",
     ),
     at("cni-program-gone", "node3", "rm /opt/cni/bin/bridge", "test -x /opt/cni/bin/bridge"),
-    // All of the pods' links on a node. A pod there answers again, and reaches the API by its Service.
+    // All of the pods' links on a node are removed. Afterwards a pod there answers again, and reaches the API through its
+    // Service.
     at(
         "links-of-pods-gone",
         "node2",

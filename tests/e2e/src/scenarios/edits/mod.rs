@@ -1,5 +1,5 @@
-//! The file of a running cluster is edited: what the cluster cannot take is refused before the first change, what it can
-//! take is rolled out.
+//! The file of a running cluster is edited: changes that the cluster cannot accept are refused before the first change, the
+//! others are rolled out.
 
 mod list;
 

@@ -1,4 +1,5 @@
-# Asks ks-apiserver as the account admin: METHOD, WHERE and perhaps WHAT say what. Password and token stay in pipes.
+# Sends a request to ks-apiserver as the account admin, with the variables METHOD, WHERE and optionally WHAT. Password and token
+# stay in pipes.
 kubectl="kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s -n kubesphere-system"
 address=$($kubectl get service ks-apiserver -o "jsonpath={.spec.clusterIP}")
 token=$($kubectl get secret kubesphere-secret -o "jsonpath={.data.initAdminPassword}" | base64 -d |

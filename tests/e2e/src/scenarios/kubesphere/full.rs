@@ -142,7 +142,7 @@ impl Lab<'_> {
         })
     }
 
-    /// Each has a volume and takes the password that was made for it.
+    /// Each has a volume and accepts the password that was created for it.
     fn servers_have_volumes(&self) -> Result<()> {
         for claim in ["data-redis-0", "data-openldap-0"] {
             let words = format!("-n {NAMESPACE} get pvc {claim} -o jsonpath={{.status.phase}}");
@@ -185,7 +185,8 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Custom resources go while the operator lives that takes their finalizers away, then the operator and the kinds.
+    /// Custom resources are removed while their operator, which removes their finalizers, still runs; then the operator and the
+    /// kinds are removed.
     fn monitoring_goes_and_comes(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         let finalizers = format!("-n {MONITORING} get prometheus k8s -o jsonpath={{.metadata.finalizers}}");

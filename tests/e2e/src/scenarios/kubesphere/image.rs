@@ -41,7 +41,7 @@ impl Payload {
     }
 }
 
-/// Builds it with a payload of the lab; gives the archive.
+/// Builds it with a payload of the lab; returns the archive.
 pub(super) fn image(ctx: &Context<'_>, kind: Payload) -> Result<PathBuf> {
     let programs = programs(ctx, &[&["helm"], kind.upstream()].concat())?;
     let payload = ctx.dir.join("payload");

@@ -1,5 +1,5 @@
-//! One `kk create cluster` from bare hosts to KubeSphere's stand-ins: killed while it waits, run again, with a document
-//! that changes. Nothing of KubeSphere itself is seen here.
+//! One `kk create cluster` from bare hosts to KubeSphere's stand-ins: killed while it waits, run again, with a document that
+//! changes. KubeSphere itself is not installed here.
 
 pub(super) mod faults;
 pub(crate) mod figures;
@@ -96,7 +96,7 @@ impl Lab<'_> {
         let address = ctx.host(site.control_plane(), "hostname -I")?;
         let member = checks::text(&spec["etcd"]["endpointIps"]);
         ensure!(address.split_whitespace().any(|one| one == member), "etcd is at {member}, not at {address}");
-        // Prometheus reads metrics without a key to etcd. The cluster holds none.
+        // Prometheus reads metrics without a key of etcd. The cluster contains no such key.
         let metrics = ctx.host("node2", &format!("curl -fsS --max-time 5 http://{member}:2381/metrics"))?;
         ensure!(metrics.contains("etcd_server_has_leader 1"), "no metrics of etcd at port 2381 of {member}");
         let secrets = ctx.kubectl(&site, "-n kubesphere-monitoring-system get secrets -o name")?;
@@ -191,7 +191,7 @@ impl Lab<'_> {
         Ok(checks::text(&file["spec"]["kubesphere"]["image"]).into())
     }
 
-    /// The site with this in its `ClusterConfiguration`, and what all have.
+    /// The site with this spec in its `ClusterConfiguration`, in addition to the settings that all sites have.
     fn with(&self, more: &Value) -> Result<Site> {
         let coredns = self.ctx.kubectl(&self.site, COREDNS).unwrap_or_default();
         let coredns = if coredns.is_empty() { self.default_image()? } else { coredns };
@@ -207,7 +207,7 @@ impl Lab<'_> {
         Ok(site)
     }
 
-    /// The name of CoreDNS' image in a cluster of this file, before there is one.
+    /// The name of CoreDNS' image in a cluster of this file, before the cluster exists.
     fn default_image(&self) -> Result<String> {
         let job = self.ctx.kk_job(&self.site, &["create", "cluster", "--dry-run", "--output", "json"]);
         let said = self.ctx.run("dry-run", job)?.ok()?;

@@ -20,7 +20,7 @@ const VERSION: &str = "v3.4.1";
 const LIMIT: Duration = Duration::from_mins(25);
 /// For one archive on its way into the registry.
 const PUSH_LIMIT: Duration = Duration::from_mins(10);
-/// Until the programs that are ready have done what they do after that.
+/// Until the ready programs have finished the work that follows.
 const PATIENCE: Duration = Duration::from_mins(3);
 const PUSH: &str = include_str!("push.sh");
 const ASK: &str = include_str!("ask.sh");
@@ -30,7 +30,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     let release = given("KS_ASSETS", "the unpacked source of ks-installer v3.4.1")?;
     let archive = image::of_release(ctx, &release)?;
     let bare = Site::fresh(ctx, &ctx.dir.join("site"), 2, None)?;
-    // It is run as the lab runs its own, so the lab must be up.
+    // It is started with the arguments of the lab's registry, so the lab must be up.
     let _registry = Registry::empty(ctx)?;
     let site = bare.variant("registry", pulls_from_registry)?;
     let lab = Lab { ctx, site };
@@ -121,7 +121,7 @@ impl Lab<'_> {
         self.nothing_to_do(site)
     }
 
-    /// The pods of a program are there, of its own image, and ready.
+    /// The pods of a program exist, run its own image, and are ready.
     fn pods_are_ready(&self, program: &str) -> Result<()> {
         let pods = self.ctx.kubectl_json(&self.site, &format!("-n {NAMESPACE} get pods -l app={program}"))?;
         let image = format!("/{program}:{VERSION}");
@@ -136,7 +136,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// By KubeSphere's API; ks-controller-manager makes of the template what it stands for.
+    /// Through KubeSphere's API; ks-controller-manager creates the objects of the template.
     fn makes_a_workspace(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         let template = json!({

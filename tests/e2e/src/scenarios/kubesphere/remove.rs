@@ -1,6 +1,6 @@
 //! KubeSphere is installed into a cluster with workloads and removed again: the whole API is as before.
 //!
-//! The stand-in of its controller does what hurts of the real one: `tests/lab/ks-payload/README.md`.
+//! The stand-in of its controller imitates the harmful effects of the real one: `tests/lab/ks-payload/README.md`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,7 +50,7 @@ const PROJECT: &str = "project";
 /// Of a whole KubeSphere.
 const REMOVED_WITHIN: Duration = Duration::from_mins(8);
 
-/// All objects of a cluster by kind, namespace and name, without what moves by itself.
+/// All objects of a cluster by kind, namespace and name, except those that change by themselves.
 pub(super) type Dump = BTreeMap<String, Value>;
 
 pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
@@ -79,7 +79,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
 }
 
 impl Lab<'_> {
-    /// A cluster without KubeSphere, with something of a user in it.
+    /// A cluster without KubeSphere that contains some objects of a user.
     pub(super) fn before_kubesphere(&self) -> Result<Dump> {
         let bare = self.site.variant("bare", |file| {
             if let Some(spec) = file["spec"].as_object_mut() {
@@ -164,7 +164,7 @@ fn name(object: &Value) -> String {
     format!("{} {}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
 }
 
-/// An object without its status, and without who wrote it when.
+/// An object without its status, and without the records of its writers.
 fn still(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
@@ -178,7 +178,7 @@ fn still(object: &Value) -> Value {
         metadata.retain(|_, value| !value.as_object().is_some_and(serde_json::Map::is_empty));
     }
     if object["kind"] == "Node" {
-        // How much of each image a node has, and when it was seen, is written there.
+        // Contains the size of each image on a node, and when it was seen.
         object["metadata"]["annotations"].take();
     }
     object

@@ -82,7 +82,7 @@ impl Lab<'_> {
     }
 }
 
-/// Identities of all objects with this in their name, of the kinds that the payload makes.
+/// Identities of all objects with this text in their name, of the kinds that the payload creates.
 fn uids(lab: &Lab<'_>, name: &str) -> Result<Vec<String>> {
     let kinds = "get deployments,services,serviceaccounts,clusterroles,clusterrolebindings -A";
     let list = lab.ctx.kubectl_json(&lab.site, kinds)?;

@@ -1,5 +1,5 @@
-# Makes the piece of a Debian archive that has some packages and all that they depend on, signed as Debian signs it: in the
-# directory of the first argument, of the release of the second, with the packages of the others. Nothing of this machine is changed.
+# Creates a partial Debian archive with some packages and all their dependencies, signed as Debian signs it: in the directory of
+# the first argument, of the release of the second, with the packages of the others. Nothing of this machine is changed.
 directory=$1 release=$2
 shift 2
 uri=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
@@ -14,7 +14,7 @@ ask() {
         -o APT::Install-Recommends=false -o Acquire::GzipIndexes=false "$@"
 }
 ask update >&2
-# Byte by byte: apt keeps its lists unpacked, and what is signed is the packed one.
+# Downloaded unchanged: apt keeps its lists unpacked, but the signature is valid for the packed ones.
 for list in InRelease "main/binary-$(dpkg --print-architecture)/Packages.xz"; do
     curl -fsSL --create-dirs -o "$directory/dists/$release/$list" "${uri%/}/dists/$release/$list"
 done

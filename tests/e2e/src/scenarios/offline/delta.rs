@@ -47,7 +47,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
 
     ctx.kk_nodes(&lab, &["add", "nodes", "-a", &bundle, "--allow-unsigned"])?.expect_code(0)?;
     checks::cluster_is_complete(ctx, &lab)?;
-    // The bundle alone has only the version that is there.
+    // The bundle alone contains only the current version.
     let words = ["upgrade", "--with-kubernetes", TO, "--allow-unsigned", "-a"];
     let refused = ctx.kk_nodes(&lab, &[&words[..], &[bundle.as_str()]].concat())?;
     refused.expect_code(5)?.expect_said(&["is not in the bundle"])?;

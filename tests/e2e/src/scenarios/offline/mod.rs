@@ -27,7 +27,7 @@ use self::walls::Walls;
 
 /// Exports and verifications on a busy machine.
 const LIMIT: Duration = Duration::from_mins(6);
-/// Bytes by which an export is further when it is killed.
+/// Bytes of progress after which an export is killed.
 const MORE: u64 = 40_000_000;
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let site = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
@@ -103,7 +103,7 @@ pub(super) fn add_own_images(lab: Lab, manifest: &Path) -> Result<[Own; 2]> {
     Ok(own)
 }
 
-/// Every node has them as they were exported: the runtime finds the image of each name.
+/// Every node has the images as they were exported: the runtime finds the image of each name.
 fn own_images_are_there(ctx: &Context<'_>, site: &Site, own: &[Own]) -> Result<()> {
     let id = |host: &str, image: &str| -> Result<String> {
         let status: Value = serde_json::from_str(&ctx.host(host, &format!("crictl inspecti -q {image}"))?)?;
@@ -179,7 +179,7 @@ fn came(event: &str) -> Option<u64> {
     (event["event"] == "progress" && event["task"] == "fetch").then(|| event["done"].as_u64())?
 }
 
-/// A flipped bit and a missing end are found, by a look of its own and by a create, which changes nothing.
+/// A flipped bit and a missing end are found, by the check of bundles and by a create, which changes nothing.
 fn damaged(ctx: &Context<'_>, site: &Site, bundle: &Path) -> Result<()> {
     let bad = site.dir.join("bad.tar.zst");
     let whole = fs::read(bundle)?;

@@ -76,7 +76,7 @@ pub(crate) fn run(ctx: &Context<'_>) -> Result<()> {
     walls.nobody_tried()
 }
 
-/// A bundle for the site with the packages of its hosts, from a piece of Debian that Debian has signed.
+/// A bundle for the site with the packages of its hosts, from a partial archive that Debian has signed.
 fn bundle(ctx: &Context<'_>, site: &Site) -> Result<std::path::PathBuf> {
     let debian = site.dir.join("debian");
     let place = text(&debian);

@@ -1,4 +1,4 @@
-# Fails where something on this host is not of the one CA that it trusts, or is left of the rotation.
+# Fails if something on this host does not belong to the one CA that the host trusts, or is left over from the rotation.
 pki=/etc/kubernetes/pki etcd=/etc/ssl/etcd/ssl
 one() { [ "$(grep -c BEGIN "$1")" = 1 ] || { echo "$1 holds more than one certificate" >&2; exit 1; }; }
 by() { openssl verify -no-CApath -CAfile "$1" "$2" >/dev/null || { echo "$2 is not of $1" >&2; exit 1; }; }

@@ -63,7 +63,7 @@ impl Operated<'_> {
         self.ctx.apply(self.site, object)
     }
 
-    /// Waits until kubectl prints what `is_right` likes; that it fails before is no error.
+    /// Waits until `is_right` accepts the output of kubectl; failures of kubectl before are no error.
     fn until(&self, words: &str, what: &str, is_right: impl Fn(&str) -> bool) -> Result<String> {
         let mut last = String::new();
         let found = self.ctx.until(what, PATIENCE, || {
@@ -234,7 +234,7 @@ fn what_happened_without_it_is_made_up_for(operated: &Operated<'_>) -> Result<()
     ensure!(queues.contains("main"), "`shell-operator queue list` says: {queues}");
     operated.is_ready().context("after all hooks")?;
     operated.kubectl("-n shell-operator scale deployment shell-operator --replicas=0")?;
-    // Before the kubelet's patience with processes that ignore SIGTERM is over, which are 40 s.
+    // Shorter than the 40 s for which the kubelet waits for processes that ignore SIGTERM.
     operated.ctx.until("the end of the operator's pod", Duration::from_secs(35), || {
         let left = operated.kubectl("-n shell-operator get pods -l app=shell-operator -o name")?;
         Ok(left.is_empty().then_some(()))

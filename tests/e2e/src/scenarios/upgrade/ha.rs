@@ -1,5 +1,5 @@
-//! Three control planes behind a load balancer get the next minor version of Kubernetes, and the API answers through its
-//! endpoint all the while.
+//! Three control planes behind a load balancer get the next minor version of Kubernetes, and the API answers through its endpoint
+//! all the time.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::report;
 use crate::site::Site;
 
-/// How long the API may give no answers in all, in milliseconds.
+/// Total time for which the API may be unavailable, in milliseconds.
 const MOST_MISSED: u64 = 2000;
 
 pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
