@@ -26,7 +26,7 @@ mod virtual_machine;
 
 /// The last number of node1's address.
 const FIRST_ADDRESS: u8 = 11;
-/// More would not fit into a machine anyway, and the addresses stay below those of virtual addresses.
+/// More would not fit into a machine anyway, and the addresses stay below the virtual addresses.
 pub(crate) const MOST_HOSTS: u8 = 40;
 
 /// A host of the lab; its addresses follow from its name.

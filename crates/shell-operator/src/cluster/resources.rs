@@ -98,8 +98,8 @@ impl Resources {
         Self { client, known: Mutex::default(), groups: tokio::sync::Mutex::default() }
     }
 
-    /// The resource for a kind, plural, singular or short name in any case. Without a version, it is searched in every group, the
-    /// core group first, and its version is the one that the API server prefers of those that have it.
+    /// The resource for a kind, plural, singular or short name in any case. Without a version, every group is searched, the core
+    /// group first. In a group, the version that the API server prefers counts, among the versions that have the kind.
     pub async fn find(&self, api_version: Option<&str>, kind: &str) -> Result<Resource, FindError> {
         let missing = |api_version: &str, elsewhere| FindError::Missing {
             kind: kind.to_owned(),
