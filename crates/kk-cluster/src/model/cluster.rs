@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kk_artifact::Versions;
+use kk_artifact::{Component, Versions};
 use kk_config::{Arch, Host, Role, Spec};
 use kk_engine::{Facts, Failure};
 
@@ -44,11 +44,18 @@ impl Scope {
     }
 }
 
-/// The properties of a kind of runtime that documents and scripts need.
+/// What depends on the kind of the container runtime and is needed outside of its directory.
 #[derive(Clone, Copy)]
 pub(crate) struct Runtime {
     /// The address of its CRI socket.
     pub cri_socket: &'static str,
+    /// Its systemd unit, without `.service`.
+    pub unit: &'static str,
+    /// The components whose binaries are replaced while the unit is restarted.
+    pub components: &'static [Component],
+    /// Shell functions for operations that CRI does not have: `runtime_runs`, `runtime_import`, `runtime_tag`, `runtime_digest` and
+    /// `runtime_run`.
+    pub operations: &'static str,
 }
 
 /// What the requirements of capabilities are read from. It is complete when it exists; [`Inputs`](super::inputs::Inputs) adds the

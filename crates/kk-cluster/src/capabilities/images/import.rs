@@ -16,7 +16,7 @@ use crate::{
         requirements::{IMAGES, ListedImage},
         shell,
     },
-    model::{inputs::Inputs, offline},
+    model::{cluster::Runtime, inputs::Inputs, offline},
 };
 
 /// The directory on a host for content until the runtime has it.
@@ -32,6 +32,7 @@ struct Sending {
     bundle: Arc<Bundle>,
     store: Arc<Store>,
     arch: Arch,
+    runtime: Runtime,
     /// The names that the host uses, each with the name in the bundle.
     images: Vec<(String, Option<ImageName>)>,
 }
@@ -45,7 +46,7 @@ impl Import {
         };
         let images = images.into_iter().map(named).collect();
         let (bundle, store, arch) = (bundle.clone(), inputs.store.clone(), inputs.arch(host));
-        Self { sending: Arc::new(Sending { bundle, store, arch, images }) }
+        Self { sending: Arc::new(Sending { bundle, store, arch, runtime: inputs.runtime, images }) }
     }
 
     /// Images that the runtime of the host does not have as they are in the bundle. The image that a tag refers to may change.
@@ -130,7 +131,8 @@ impl Send {
             content.extend(bundle.blobs(platform));
             words.extend([quote(image), quote(id)]);
         }
-        let import = format!("set -- {}\n{}", words.join(" "), include_str!("import.sh"));
+        let operations = self.sending.runtime.operations;
+        let import = format!("set -- {}\n{operations}{}", words.join(" "), include_str!("import.sh"));
         let script = Script::new(shell::script(&[("directory", DIRECTORY)], &import))
             .with_file("index.json", bundle.layout(&entries).into_bytes())
             .with_file("oci-layout", *br#"{"imageLayoutVersion":"1.0.0"}"#);

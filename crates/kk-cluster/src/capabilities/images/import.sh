@@ -1,7 +1,7 @@
 # Imports the image layout of this directory and of $directory into the runtime. The arguments are the images in it, each with its
 # ID.
 # shellcheck disable=SC2154
-tar -cf - oci-layout index.json -C "$directory" blobs | ctr -n k8s.io images import - >said 2>&1 || {
+tar -cf - oci-layout index.json -C "$directory" blobs | runtime_import - >said 2>&1 || {
     tail -n 5 said >&2
     exit 1
 }

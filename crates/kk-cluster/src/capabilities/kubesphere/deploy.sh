@@ -5,11 +5,7 @@ apply() {
 }
 
 # The binary of ks-installer reports the content of its image. It needs no network and changes nothing.
-installer() {
-    ctr -n k8s.io tasks rm -f kk-installer >/dev/null 2>&1 || :
-    ctr -n k8s.io containers rm kk-installer >/dev/null 2>&1 || :
-    timeout -k 5 120 ctr -n k8s.io run --rm "$image" kk-installer /ks-installer "$@"
-}
+installer() { runtime_run "$image" kk-installer /ks-installer "$@"; }
 
 # With --skip-pull-images, the image is not pulled yet.
 crictl inspecti -q "$image" >/dev/null 2>&1 || crictl pull "$image" >/dev/null

@@ -75,5 +75,5 @@ fn text(inputs: &Inputs, wanted: &Wanted, image: &str) -> String {
         ("own_etcd", own_etcd),
         ("ca", ETCD_CA),
     ];
-    KUBECTL.to_owned() + &script(&variables, include_str!("deploy.sh"))
+    [KUBECTL, inputs.runtime.operations, &script(&variables, include_str!("deploy.sh"))].concat()
 }

@@ -17,7 +17,7 @@ use crate::{
         supply::{Installer, pinned},
     },
     capabilities::nodes::record_joins,
-    model::inputs::Inputs,
+    model::{cluster::Runtime, inputs::Inputs},
 };
 
 /// The digest of the image that has this name in the runtime of a host. Empty if the image does not exist.
@@ -27,9 +27,9 @@ const TARGET: &str = "/var/lib/kubekey/images/ks-installer.tar";
 
 pub(super) fn asks(inputs: &Inputs, probe: &mut ProbeSpec) {
     if let Installer::Archive(archive) = &inputs.installer {
-        let name = quote(&format!("name=={}", pinned(archive))).into_owned();
-        let list = format!("ctr -n k8s.io images ls {name} | awk 'NR > 1 {{ print $3 }}'");
-        probe.ask(&DIGEST.with_snippet(format!("[ ! -S /run/containerd/containerd.sock ] || {list}")));
+        let (operations, image) = (inputs.runtime.operations, pinned(archive));
+        let ask = format!("{operations}! runtime_runs || runtime_digest {}", quote(&image));
+        probe.ask(&DIGEST.with_snippet(ask));
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let gets =
         |(host, _): &(&Host, &Facts)| inputs.command.is_create() || record_joins::is_unfinished(inputs, host);
     for (host, _) in inputs.control_planes().into_iter().filter(gets) {
-        let send = Send { archive: archive.clone() };
+        let send = Send { archive: archive.clone(), runtime: inputs.runtime };
         let work = HostWork::new(vec![Box::new(send)])
             .needs(slots::runtime_slot(&host.name))
             .provides(slots::installer_image_slot(&host.name));
@@ -56,6 +56,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
 #[derive(Clone)]
 struct Send {
     archive: Arc<ImageArchive>,
+    runtime: Runtime,
 }
 
 impl Action for Send {
@@ -90,7 +91,8 @@ impl Run for Send {
         let image = pinned(&self.archive);
         let variables =
             [("name", self.archive.name.as_str()), ("image", image.as_str()), ("archive", TARGET)];
-        let import = Script::new(shell::script(&variables, include_str!("import.sh")));
+        let text = self.runtime.operations.to_owned() + include_str!("import.sh");
+        let import = Script::new(shell::script(&variables, &text));
         let file = UploadFile { source, target: TARGET.to_owned(), mode: 0o600, sha256 };
         match Upload::new(vec![file]).taken_by(import).apply(&Facts::default()) {
             Apply::Run(run) => run.run(context).await,

@@ -94,7 +94,8 @@ fn a_key_to_etcd_does_not_stay_in_the_cluster() {
             ),
         );
         let variables = [("image", "i"), ("wanted", ""), ("own_etcd", own_etcd), ("ca", "/ca.pem")];
-        let text = crate::base::shell::script(&variables, include_str!("deploy.sh"));
+        let operations = crate::capabilities::runtime::of(&testing::sample("all-in-one.yaml")).operations;
+        let text = operations.to_owned() + &crate::base::shell::script(&variables, include_str!("deploy.sh"));
         let output = testing::run_script(directory.path(), &format!("kk_fail() {{ return 1; }}\n{text}"));
         assert!(output.status.success(), "{output:?}");
         let secret = std::fs::read_to_string(directory.path().join("replaced")).ok();

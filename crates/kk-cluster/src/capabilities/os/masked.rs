@@ -5,13 +5,11 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The units that kk writes and that everything depends on.
-const UNITS: [&str; 3] = ["etcd", "containerd", "kubelet"];
-
-/// A delete restores the masks.
+/// Of the units that kk writes and that everything depends on. A delete restores the masks.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    let units = ["etcd", inputs.runtime.unit, "kubelet"];
     for (host, facts) in inputs.hosts() {
-        let masked: Vec<&str> = UNITS.into_iter().filter(|unit| is_masked(facts, unit)).collect();
+        let masked: Vec<&str> = units.into_iter().filter(|unit| is_masked(facts, unit)).collect();
         if !masked.is_empty() {
             found.adapted(
                 host,

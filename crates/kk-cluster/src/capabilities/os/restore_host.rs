@@ -20,7 +20,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("restore_host", "Restore the host");
     for (host, facts) in inputs.hosts() {
         let enforced = facts.owned.has(Kind::Saved, "/etc/selinux/config");
-        let variables = [("keep", keep.as_str()), ("enforce", if enforced { "yes" } else { "" })];
+        let enforce = if enforced { "yes" } else { "" };
+        let variables = [("keep", keep.as_str()), ("enforce", enforce), ("runtime", inputs.runtime.unit)];
         let restore = Command::new(
             "restore replaced files, remove created files",
             script(&variables, include_str!("restore_host.sh")),

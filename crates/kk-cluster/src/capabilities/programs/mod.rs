@@ -78,15 +78,17 @@ pub(crate) fn replace_in_turn(
 /// the CNI plugins for each container, so they belong to its turn. A kubelet that crashes would restart as another version, so
 /// its binary waits, too.
 fn waits_for_turn(inputs: &Inputs, host: &Host, component: Component) -> bool {
+    let runtime = inputs.runtime;
     let unit = match component {
-        Component::Etcd => "etcd.service",
-        Component::Containerd | Component::Runc | Component::CniPlugins => "containerd.service",
+        Component::Etcd => "etcd",
+        of_runtime if runtime.components.contains(&of_runtime) => runtime.unit,
         Component::Kubelet => {
             return inputs.facts(host).is_some_and(|facts| kubelet::changes_in_turn(inputs, host, facts));
         }
         _ => return false,
     };
-    let is_active = |facts: &Facts| facts.units.get(unit).is_some_and(|unit| unit.active);
+    let is_active =
+        |facts: &Facts| facts.units.get(&format!("{unit}.service")).is_some_and(|unit| unit.active);
     inputs.facts(host).is_some_and(is_active)
 }
 

@@ -53,7 +53,7 @@ fn data_is_known<'a>(hosts: impl Iterator<Item = (&'a Host, &'a Facts)>) -> Resu
         if let Some(why) = facts.answer(&runtime::ROOT).unanswered() {
             return Err(BuildError::Foreign {
                 what: format!(
-                    "{}: the host did not report where its containerd stores its data: {why}; nothing is \
+                    "{}: the host did not report where its container runtime stores its data: {why}; nothing is \
                      removed",
                     host.name
                 ),

@@ -43,7 +43,12 @@ pub(super) fn is_active(facts: &Facts) -> bool {
 pub(super) struct Containerd;
 
 /// The properties that other capabilities need.
-pub(super) const RUNTIME: Runtime = Runtime { cri_socket: "unix:///run/containerd/containerd.sock" };
+pub(super) const RUNTIME: Runtime = Runtime {
+    cri_socket: "unix:///run/containerd/containerd.sock",
+    unit: "containerd",
+    components: &[Component::Containerd, Component::Runc, Component::CniPlugins],
+    operations: include_str!("operations.sh"),
+};
 
 impl Capability for Containerd {
     fn name(&self) -> &'static str {

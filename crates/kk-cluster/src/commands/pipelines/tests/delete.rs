@@ -108,7 +108,7 @@ fn the_data_of_each_runtime_goes_with_it_or_stays() {
     let mut silent = probed;
     silent.facts.get_mut(&spec.hosts[1].name).unwrap().time_out(&crate::capabilities::runtime::ROOT);
     let refused = delete_of(&spec, &silent, true).err().unwrap().to_string();
-    assert!(refused.contains("did not report where its containerd stores its data"), "{refused}");
+    assert!(refused.contains("did not report where its container runtime stores its data"), "{refused}");
     assert!(delete_of(&spec, &silent, false).is_ok());
 }
 
