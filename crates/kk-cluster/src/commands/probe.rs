@@ -7,7 +7,7 @@ use crate::{
     base::{questions::MACHINE_ID, requirements::Protocol},
     capabilities::{
         kubesphere::remove_kubesphere,
-        os::{identity, other_run},
+        os::ownership::{identity, other_run},
     },
     commands::session::installed,
     model::{capability::Capabilities, inputs::Inputs, options::Options},

@@ -14,7 +14,7 @@ pub(crate) use credentials::CREDENTIALS;
 pub(crate) use settings::{SETTINGS, etcd_servers};
 
 /// "No" after a boot while the API still lists containers from before the boot. The snippet of a node is in
-/// `nodes/pods_known.rs`.
+/// `nodes/kubelets/pods_known.rs`.
 pub(crate) const PODS_KNOWN: Question<bool> = Question::new("pods_known", "echo yes", question::yes_or_no);
 
 /// The id of the machine; empty if the host has no machine id.

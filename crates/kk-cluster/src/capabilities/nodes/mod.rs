@@ -5,31 +5,27 @@ mod check;
 mod close_for_joins;
 mod delete_node;
 pub(crate) mod drain;
-mod endpoint;
-mod finish_moves;
 mod join_worker;
+mod kubelets;
 mod leftovers;
-mod local_api;
-pub(crate) mod mark_moves;
-mod moves;
+mod moving;
 mod pause_for_services;
-mod pods_known;
 pub(crate) mod record_joins;
 mod remove_node_files;
 mod replaced;
-mod rollout;
 mod set_labels;
-mod start_kubelet;
-mod static_pods;
 pub(crate) mod turn;
-mod update_kubelet_settings;
 mod wait_for_nodes;
 
-pub(crate) use endpoint::{LEADS, asked_at};
 use kk_config::{Host, Role};
 use kk_engine::{ProbeSpec, Task};
-pub(crate) use moves::moving;
-pub(crate) use start_kubelet::{is_ready_again, works as kubelet_works};
+pub(crate) use kubelets::start_kubelet::{is_ready_again, works as kubelet_works};
+use kubelets::{local_api, pods_known, rollout, start_kubelet, update_kubelet_settings};
+use moving::{endpoint, finish_moves};
+pub(crate) use moving::{
+    endpoint::{LEADS, asked_at},
+    mark_moves, moving,
+};
 
 use crate::{
     base::{
@@ -72,7 +68,7 @@ impl Capability for Nodes {
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::findings(inputs, found);
-        moves::findings(inputs, found);
+        moving::findings(inputs, found);
         replaced::findings(inputs, found);
         leftovers::findings(inputs, found);
     }

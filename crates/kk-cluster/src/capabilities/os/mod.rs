@@ -9,23 +9,21 @@ mod create_users;
 mod disable_firewall;
 pub(crate) mod disable_swap;
 pub(crate) mod firewall;
-pub(crate) mod identity;
 mod immutable;
-mod install_packages;
 mod load_kernel_modules;
 pub(crate) mod masked;
-pub(crate) mod other_run;
+pub(crate) mod ownership;
 pub(crate) mod packages;
 mod raise_limits;
-mod record_identity;
 mod record_settings;
 mod relax_selinux;
 mod restore_host;
 mod set_hostname;
-mod transaction;
 pub(crate) mod write_hosts_block;
 
 pub(crate) use immutable::NODE_NAME;
+use ownership::{identity, other_run, record_identity};
+use packages::install_packages;
 
 use std::collections::BTreeMap;
 

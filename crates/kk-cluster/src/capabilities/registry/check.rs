@@ -6,7 +6,7 @@ use kk_engine::{Facts, ProbeSpec, Question, question};
 use super::{PUSH_UNIT, PUSH_UNIT_FILE, SETTINGS, UNIT, UNIT_FILE, trust};
 use crate::{
     base::{findings::Findings, pki::Pki},
-    capabilities::os::other_run,
+    capabilities::os::ownership::other_run,
     model::inputs::Inputs,
 };
 

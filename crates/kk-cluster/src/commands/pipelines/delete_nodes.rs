@@ -108,7 +108,7 @@ mod tests {
         base::{host_layout::RESTORING, questions::SETTINGS},
         capabilities::{
             etcd::{DATA, HEALTHY},
-            os::other_run::LOCK,
+            os::ownership::other_run::LOCK,
         },
         commands::{
             pipelines::add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},

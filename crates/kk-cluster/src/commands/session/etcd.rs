@@ -13,7 +13,7 @@ use crate::{
         etcd::member_status::{self, MemberDetail},
         etcd_backup::{self, newest_backup},
         etcd_restore::{Snapshot, compare},
-        os::{identity, other_run},
+        os::ownership::{identity, other_run},
     },
     commands::pipelines::{defragment_etcd, restore_etcd, snapshot_etcd},
     model::inputs::Inputs,

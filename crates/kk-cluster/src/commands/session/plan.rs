@@ -20,7 +20,7 @@ use crate::{
         ca_rotation, control_plane, etcd_restore,
         kubesphere::remove_kubesphere,
         nodes::record_joins,
-        os::{identity, other_run},
+        os::ownership::{identity, other_run},
     },
     commands::{
         pipelines::{

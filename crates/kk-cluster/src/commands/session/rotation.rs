@@ -9,7 +9,7 @@ use crate::{
     base::{error::BuildError, findings::Findings, probed::Probed},
     capabilities::{
         ca_rotation::{self, Authorities, Restarts, Round},
-        os::other_run,
+        os::ownership::other_run,
     },
     commands::pipelines::rotate_ca,
 };

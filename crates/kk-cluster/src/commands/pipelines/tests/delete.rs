@@ -176,7 +176,7 @@ fn a_delete_is_for_the_cluster_of_the_file_only() {
         (other(&["cluster\tprod\tca-1\t-"], |_| {}), "(cluster prod)"),
         (
             other(&["made\t/etc/etcd.env"], |facts| {
-                facts.reply(&crate::capabilities::os::identity::TOKEN, "prod\n");
+                facts.reply(&crate::capabilities::os::ownership::identity::TOKEN, "prod\n");
             }),
             "(cluster prod)",
         ),

@@ -84,7 +84,7 @@ async fn an_etcd_whose_ca_is_elsewhere_is_left_alone() {
 async fn a_host_of_another_cluster_is_refused() {
     let with = |record: Vec<String>, token: &str| {
         let mut facts = Facts { owned: record.into(), ..well() };
-        facts.reply(&crate::capabilities::os::identity::TOKEN, token);
+        facts.reply(&crate::capabilities::os::ownership::identity::TOKEN, token);
         facts
     };
     let made = || "made\t/etc/etcd.env".to_owned();

@@ -32,7 +32,7 @@ async fn a_question_without_an_answer_is_never_a_no() {
             "the host did not report how its etcd is configured: no answer within 60 s",
         ),
         (
-            |facts| facts.time_out(&crate::capabilities::os::identity::TOKEN),
+            |facts| facts.time_out(&crate::capabilities::os::ownership::identity::TOKEN),
             "the host did not report which cluster its etcd belongs to: no answer within 60 s",
         ),
         (

@@ -1,13 +1,17 @@
 //! Packages of a distribution that contain the tools a host needs, and whether a bundle has them.
 
+pub(super) mod install_packages;
+mod transaction;
+
 use std::collections::BTreeSet;
 
 use kk_artifact::bundle::HostPackages;
 use kk_config::{Host, OperatingSystem};
 use kk_engine::Facts;
 
-use super::{check, install_packages::UNFINISHED};
+use super::check;
 use crate::model::inputs::Inputs;
+use install_packages::UNFINISHED;
 
 /// A tool, and its package for dpkg, for rpm of the Red Hat family (or a name that a package provides), and for zypper.
 const PACKAGES: [(&str, [&str; 3]); 11] = [

@@ -59,7 +59,7 @@ fn other_name(inputs: &Inputs, facts: &Facts) -> Option<String> {
 }
 
 /// A create does not change hosts of another cluster.
-pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     for (host, facts) in inputs.hosts() {
         // If the record has a head, the answer is not needed.
         if facts.owned.identity().is_none() {

@@ -22,7 +22,7 @@ use crate::{
 /// A new node reads its settings from the cluster when it joins, and only writes the note. A node that had joined before fetches
 /// the settings again if the note differs from the file. If its kubelet runs, this task also installs its binary, unit and flags:
 /// a host that never gets its turn must restart with the old ones. The next task restarts the kubelet.
-pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
+pub(crate) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
     let mut task = Task::new("update_kubelet_settings", "Update kubelet settings");
     for (host, facts) in inputs.nodes() {
         let mut actions: Vec<Box<dyn Action>> = Vec::new();
@@ -63,7 +63,7 @@ pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildErro
 }
 
 /// Whether a node that has joined has other settings than the file specifies, or none.
-pub(super) fn is_needed(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
+pub(crate) fn is_needed(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     inputs.has_joined(host) && (note(inputs).check(facts).is_needed() || kubelet::lacks_settings(facts))
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use kk_engine::{Apply, FileFact};
 
     use super::*;
-    use crate::{capabilities::nodes::rollout::of_kubelets, testing};
+    use crate::{capabilities::nodes::kubelets::rollout::of_kubelets, testing};
 
     /// The tasks planned on the first node, which has joined, if its settings have this content. Its note matches the file.
     async fn planned(settings: Option<&str>) -> String {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The address of the API in the kubeconfig of the kubelet.
-pub(super) const SERVER: Question<String> = Question::new(
+pub(crate) const SERVER: Question<String> = Question::new(
     "kubelet_server",
     "sed -n 's/^ *server: *//p' /etc/kubernetes/kubelet.conf 2>/dev/null || :",
     question::text,
@@ -19,7 +19,7 @@ pub(super) const SERVER: Question<String> = Question::new(
 /// endpoint may resolve to an API server that is older than the kubelet, which Kubernetes does not support: a kubelet of 1.31
 /// starts no pod with an API server of 1.30. The setting remains, as it does when kubeadm 1.33 or newer joins a control plane
 /// (`ControlPlaneKubeletLocalMode`).
-pub(super) fn ask_next_to_it(inputs: &Inputs, host: &Host) -> Option<Command> {
+pub(crate) fn ask_next_to_it(inputs: &Inputs, host: &Host) -> Option<Command> {
     if !inputs.command.is_upgrade() || !host.has_role(&Role::ControlPlane) {
         return None;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kk_config::{Host, Role};
 use kk_engine::{HostWork, Task, actions::Command};
 
-use super::moves::{self, Moved};
+use super::Moved;
 use crate::{
     base::{
         host_layout::MOVING,
@@ -20,9 +20,9 @@ use crate::{
 };
 
 /// Runs when the kubelets use the new address. The mark is removed last. If only the API moves, the nodes take turns.
-pub(super) fn task(inputs: &Inputs) -> Task {
+pub(crate) fn task(inputs: &Inputs) -> Task {
     let mut task = Task::new("finish_moves", "Finish the moves of nodes").timeout(Duration::from_mins(8));
-    let mut moved = moves::all(inputs);
+    let mut moved = super::all(inputs);
     moved.sort_by_key(|(host, _)| host.has_role(&Role::ControlPlane));
     let in_turns = moved.iter().all(|(_, moved)| *moved == Moved::Api);
     let candidates: Vec<_> =
@@ -57,7 +57,7 @@ fn own_daemon_sets(inputs: &Inputs) -> String {
     workloads.iter().filter_map(name).collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn restart(host: &Host, only: &str) -> String {
+pub(crate) fn restart(host: &Host, only: &str) -> String {
     let address = host.internal_address.to_string();
     let began = format!("began() {{\n{PRINT_BEGAN}\n}}\n");
     let variables = [("node", host.name.as_str()), ("address", &address), ("mark", MOVING), ("only", only)];

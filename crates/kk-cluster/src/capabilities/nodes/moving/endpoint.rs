@@ -30,7 +30,7 @@ pub(crate) const LEADS: Question<Leads> = Question::new("api_leads", "", parse);
 
 /// The API is queried only at addresses that need it: at the file's address if the node has another one, and at the address in
 /// the pod if another control plane can stand in for the one in the file.
-pub(super) fn question(spec: &Spec) -> Option<Question<Leads>> {
+pub(crate) fn question(spec: &Spec) -> Option<Question<Leads>> {
     Some(LEADS.with_snippet(text(spec)?))
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn asked_at(facts: &Facts) -> Vec<String> {
 /// The current address at which kube-proxy on a node accesses the API, if it has to change. Pods keep the host names from their
 /// start, so they do not follow a name that now resolves to another control plane. While another control plane stands in for the
 /// one in the file, only the node itself knows whether it reaches the API: kk may lack SSH to a host whose API serves all nodes.
-pub(super) fn pods_from(inputs: &Inputs, facts: &Facts) -> Option<String> {
+pub(crate) fn pods_from(inputs: &Inputs, facts: &Facts) -> Option<String> {
     let wanted = inputs.endpoint().wanted()?;
     let leads = facts.answer(&LEADS).answered()?;
     let there = leads.in_pods?;
@@ -87,7 +87,7 @@ pub(super) fn pods_from(inputs: &Inputs, facts: &Facts) -> Option<String> {
 
 /// The address that the name has on a node, if the file specifies another. Any control plane's address is accepted, because it
 /// works while the first control plane is down. Switching to a load balancer counts as a move.
-pub(super) fn from(inputs: &Inputs, facts: &Facts) -> Option<String> {
+pub(crate) fn from(inputs: &Inputs, facts: &Facts) -> Option<String> {
     leads(inputs, facts).map(|leads| leads.there)
 }
 
@@ -101,7 +101,7 @@ fn leads(inputs: &Inputs, facts: &Facts) -> Option<Leads> {
 }
 
 /// Everything accesses the API by its name, so nothing changes until all nodes have reached the API at the new address.
-pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     let Some(to) = inputs.endpoint().wanted() else { return };
     let nodes: Vec<_> = inputs.nodes().into_iter().filter(|(host, _)| inputs.has_joined(host)).collect();
     for (host, facts) in &nodes {
@@ -278,7 +278,7 @@ mod tests {
             let from = pods_from(&inputs, &probed.facts["n2"]);
             assert_eq!(from.is_some(), moves, "{file} {in_pods} {silent:?} {answers} {from:?}");
             let moving: Vec<_> =
-                super::super::moves::moving(&inputs).iter().map(|host| host.name.clone()).collect();
+                crate::capabilities::nodes::moving(&inputs).iter().map(|host| host.name.clone()).collect();
             assert_eq!(moving.contains(&"n2".to_owned()), moves, "{moving:?}");
         }
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// All nodes. Nodes whose kubelet is down are first, because nothing can fail there. Nodes that join in this run are last.
-pub(super) fn of_kubelets(inputs: &Inputs) -> Result<Rollout, BuildError> {
+pub(crate) fn of_kubelets(inputs: &Inputs) -> Result<Rollout, BuildError> {
     let mut hosts = inputs.nodes();
     hosts.sort_by_key(|(host, facts)| {
         (!inputs.has_joined(host), kubelet::is_active(facts), host.has_role(&Role::ControlPlane))
@@ -29,7 +29,7 @@ pub(super) fn of_kubelets(inputs: &Inputs) -> Result<Rollout, BuildError> {
 }
 
 /// Whether this run changes the settings, the flags, the server certificate or the binary of a kubelet.
-pub(super) fn changes(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<bool, BuildError> {
+pub(crate) fn changes(inputs: &Inputs, host: &Host, facts: &Facts) -> Result<bool, BuildError> {
     Ok(update_kubelet_settings::is_needed(inputs, host, facts)
         || kubelet::server_certificate::due(facts).is_some()
         || any_needed(&kubelet::files(inputs, host)?, facts)
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::{
         base::{probed::Probed, slots},
-        capabilities::nodes::start_kubelet,
+        capabilities::nodes::kubelets::start_kubelet,
         model::capability::Capability as _,
         testing,
     };

@@ -19,7 +19,7 @@ use crate::{
 /// or are newer than its process. The kubelet works when it answers and has since reported on its node. If it ends repeatedly,
 /// the task fails at once with the kubelet's last error. A node that was Ready must become Ready again. A node that was not Ready
 /// may lack something that starts after its kubelet, above all a network.
-pub(super) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
+pub(crate) fn task(inputs: &Inputs, rollout: &Rollout) -> Result<Task, BuildError> {
     let mut task =
         Task::new("start_kubelet", "Start kubelet").timeout(static_pods::PATIENCE + Duration::from_mins(4));
     for (host, facts) in inputs.nodes() {

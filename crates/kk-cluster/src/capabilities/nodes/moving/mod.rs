@@ -1,9 +1,12 @@
 //! Nodes whose address changes: which nodes these are, and the findings about them.
 
+pub(super) mod endpoint;
+pub(super) mod finish_moves;
+pub(crate) mod mark_moves;
+
 use kk_config::{Host, Role};
 use kk_engine::Action as _;
 
-use super::endpoint;
 use crate::{
     base::{findings::Findings, host_layout::MOVING},
     capabilities::{control_plane, etcd, kubelet},
@@ -200,8 +203,7 @@ mod tests {
         // The clock of the test advances by 10 s with each call.
         let library = "kk_uptime() { echo . >>ticks; echo $(($(wc -l <ticks) * 10)); }; kk_fail() { echo \"$*\" >&2; return 1; }; kk_do() { \"$@\"; }";
         let host = &spec().hosts[1];
-        let text =
-            super::super::finish_moves::restart(host, only).replace(PRINT_BEGAN, "echo 2026-01-02T12:00:00Z");
+        let text = super::finish_moves::restart(host, only).replace(PRINT_BEGAN, "echo 2026-01-02T12:00:00Z");
         let text = text.replace(MOVING, &mark.display().to_string());
         let output = testing::run_script(directory.path(), &format!("{library}\n{text}"));
         let stopped = fs::read_to_string(directory.path().join("stopped.log")).unwrap_or_default();
@@ -272,7 +274,7 @@ mod tests {
                 probed.facts.get_mut("n2").unwrap().files.insert(MOVING.into(), file);
             }
             let inputs = session.create_inputs(&probed).await.unwrap();
-            let task = super::super::finish_moves::task(&inputs);
+            let task = super::finish_moves::task(&inputs);
             assert_eq!(task.turn.is_some(), turns, "{node_moves} {mark:?}");
             let restart = format!("{:?}", task.hosts["n2"].actions[0].check(&probed.facts["n2"]));
             assert!(restart.contains(of_n2), "{node_moves} {mark:?}: {restart}");

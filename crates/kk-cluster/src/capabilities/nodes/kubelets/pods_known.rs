@@ -6,13 +6,13 @@ use kk_engine::{Question, actions::WaitUntil};
 use crate::base::{questions::PODS_KNOWN, shell::script};
 
 /// The question for this node.
-pub(super) fn question(host: &Host) -> Question<bool> {
+pub(crate) fn question(host: &Host) -> Question<bool> {
     let text = condition(host, "yes");
     PODS_KNOWN.with_snippet(script(&[("pods_known", &text)], include_str!("after_boot.sh")))
 }
 
 /// Waits until the status is correct again.
-pub(super) fn wait(host: &Host) -> WaitUntil {
+pub(crate) fn wait(host: &Host) -> WaitUntil {
     WaitUntil::new("the API knows which pods run", condition(host, ""))
         .hint("", "see \"journalctl -u kubelet\" on the host")
 }

@@ -13,23 +13,25 @@ use kk_engine::{
     question,
 };
 
-use super::packages::{self, Chosen};
-use super::transaction::{Manager, Transaction};
+use super::{
+    Chosen,
+    transaction::{Manager, Transaction},
+};
 use crate::{base::shell, model::inputs::Inputs};
 
 /// The directory of the packages on a host until they are installed.
 const REPOSITORY: &str = "/var/lib/kubekey/packages";
 
 /// Whether a killed run left a package half-installed.
-pub(super) const UNFINISHED: Question<bool> =
+pub(crate) const UNFINISHED: Question<bool> =
     Question::new("unfinished_packages", include_str!("unfinished_packages.sh"), question::yes_or_no);
 
 /// Runs on hosts that lack tools, before all tasks that need them.
-pub(super) fn task(inputs: &Inputs) -> Task {
+pub(crate) fn task(inputs: &Inputs) -> Task {
     let mut task =
         Task::new("install_packages", "Install packages from the bundle").timeout(Duration::from_mins(15));
     for (host, facts) in inputs.hosts() {
-        let Some(Ok(chosen)) = packages::of_bundle(inputs, host, facts) else { continue };
+        let Some(Ok(chosen)) = super::of_bundle(inputs, host, facts) else { continue };
         let install = Install { from: Arc::new(From { chosen, store: inputs.store.clone() }) };
         task = task.on(&host.name, HostWork::new(vec![Box::new(install)]));
     }
