@@ -26,8 +26,11 @@ pub use capabilities::{
     os::packages::host_packages,
     registry::{registry_for_pushes, trust_own_registry},
 };
-pub use commands::session::{
-    Backup, Certificates, Comparison, Create, Delete, Fetch, Hops, Rotation, Session, Settings,
-};
 pub use commands::status::{CertificateStatus, MemberStatus, NodeState, NodeStatus, Status};
+pub use commands::{
+    etcd::{Backup, Comparison},
+    rotate_ca::Rotation,
+    session::{Certificates, Create, Delete, Session, Settings},
+    upgrade::{Fetch, Hops},
+};
 pub use model::options::{Drain, Leaving, Options};

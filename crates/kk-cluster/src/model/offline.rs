@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::base::artifacts::choose;
     use crate::{
-        base::requirements::IMAGES, capabilities::versions::RECORDED, commands::pipelines::create_cluster,
+        base::requirements::IMAGES, capabilities::versions::RECORDED, commands::create_cluster,
         model::options::Options, testing,
     };
 

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     base::{cluster_state::INITIALISED, host_layout::NOTES, probed::Probed, shell::script},
-    commands::{pipelines::create_cluster, precheck::precheck, session::Session},
+    commands::{create_cluster, precheck::precheck, session::Session},
     model::{capability::Capability as _, options::Options},
     testing,
 };

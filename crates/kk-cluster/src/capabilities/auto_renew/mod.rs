@@ -86,7 +86,7 @@ mod tests {
     use kk_engine::{Facts, FileFact, Plan};
 
     use super::*;
-    use crate::{commands::pipelines::create_cluster, testing};
+    use crate::{commands::create_cluster, testing};
 
     /// The tasks of a create and the number of findings on control planes with these facts.
     async fn create(on: bool, spoil: impl Fn(&mut Facts)) -> (Vec<String>, usize) {

@@ -65,7 +65,7 @@ pub(super) fn asks_etcd(host: &Host) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::pipelines::add_nodes::tests::spec, testing};
+    use crate::{commands::add_nodes::tests::spec, testing};
 
     #[tokio::test]
     async fn one_worker_shows_that_the_cas_of_a_round_work_before_the_others_get_them() {

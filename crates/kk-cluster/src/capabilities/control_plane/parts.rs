@@ -52,7 +52,7 @@ mod tests {
         base::cluster_state::INITIALISED,
         capabilities::verify::Verify,
         commands::{
-            pipelines::create_cluster,
+            create_cluster,
             status::{self, NodeState},
         },
         model::capability::Capability as _,

@@ -78,7 +78,7 @@ pub(crate) fn are_changed(inputs: &Inputs) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::pipelines::add_nodes::tests::spec, testing};
+    use crate::{commands::add_nodes::tests::spec, testing};
 
     /// The API is queried at another control plane if the first is unavailable or leaves.
     #[tokio::test]

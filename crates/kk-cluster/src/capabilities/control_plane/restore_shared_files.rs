@@ -123,7 +123,7 @@ mod tests {
             },
         },
         capabilities::control_plane::shared_files,
-        commands::pipelines::create_cluster,
+        commands::create_cluster,
         testing,
     };
 

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::{
         capabilities::etcd::{defragment, health::HEALTHY, start_etcd},
-        commands::pipelines::{defragment_etcd, snapshot_etcd},
+        commands::etcd::{defragment as command, snapshot},
         testing,
     };
 
@@ -138,8 +138,8 @@ mod tests {
         findings(&inputs, &mut found);
         // A snapshot and a defragmentation are possible with such a database.
         let mut others = Findings::default();
-        snapshot_etcd::findings(&inputs, &mut others);
-        defragment_etcd::findings(&inputs, &mut others);
+        snapshot::findings(&inputs, &mut others);
+        command::findings(&inputs, &mut others);
         assert!(others.0.is_empty(), "{:?}", others.0);
         let has = |task: kk_engine::Task| {
             let is_planned = |work: kk_engine::HostWork| {

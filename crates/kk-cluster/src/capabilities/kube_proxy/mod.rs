@@ -143,7 +143,7 @@ mod tests {
     use kk_config::ProxyMode;
 
     use crate::{
-        commands::{pipelines::create_cluster::capabilities, precheck::precheck},
+        commands::{create_cluster::capabilities, precheck::precheck},
         testing,
     };
 

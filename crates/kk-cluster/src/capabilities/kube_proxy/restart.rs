@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::{
         capabilities::kube_proxy::services::SERVICES,
-        commands::pipelines::add_nodes::tests::{ANSWERED, joined, probed, spec},
+        commands::add_nodes::tests::{ANSWERED, joined, probed, spec},
         testing,
     };
 

@@ -54,7 +54,7 @@ mod tests {
     use kk_engine::Plan;
 
     use super::*;
-    use crate::{commands::pipelines::create_cluster, testing};
+    use crate::{commands::create_cluster, testing};
 
     #[tokio::test]
     async fn only_a_user_other_than_root_whose_kubeconfig_does_not_work_gets_one() {

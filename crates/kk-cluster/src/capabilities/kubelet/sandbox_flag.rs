@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        commands::pipelines::add_nodes::tests::{ANSWERED, probed, spec},
+        commands::add_nodes::tests::{ANSWERED, probed, spec},
         model::options::Drain,
         testing,
     };

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{manifest, state};
 use crate::{
     base::{cluster_state::INITIALISED, host_layout::NOTES, probed::Probed},
-    commands::{pipelines::create_cluster, session::Session},
+    commands::{create_cluster, session::Session},
     testing,
 };
 

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::{
         base::cluster_state::{API, INITIALISED},
-        commands::pipelines::create_cluster,
+        commands::create_cluster,
         testing,
     };
 

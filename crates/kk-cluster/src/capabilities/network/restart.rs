@@ -224,7 +224,7 @@ mod tests {
             kube_proxy::services::SERVICES,
             network::flannel::{AGENT, links::LINKS},
         },
-        commands::pipelines::create_cluster,
+        commands::create_cluster,
         testing,
     };
 

@@ -53,7 +53,7 @@ fn not_named(inputs: &Inputs, found: &mut Findings) {
 mod tests {
     use crate::{
         base::cluster_state::API,
-        commands::{pipelines::create_cluster, precheck::precheck},
+        commands::{create_cluster, precheck::precheck},
         testing,
     };
 

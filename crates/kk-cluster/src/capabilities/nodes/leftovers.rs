@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        commands::{pipelines::create_cluster::capabilities, precheck::precheck},
+        commands::{create_cluster::capabilities, precheck::precheck},
         testing,
     };
 

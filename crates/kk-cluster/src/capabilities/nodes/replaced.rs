@@ -92,10 +92,8 @@ mod tests {
     use crate::{
         base::{cluster_state::API, questions::MACHINE_ID},
         commands::{
-            pipelines::{
-                add_nodes::tests::{ANSWERED, probed, spec},
-                create_cluster,
-            },
+            add_nodes::tests::{ANSWERED, probed, spec},
+            create_cluster,
             precheck::precheck,
         },
         testing,

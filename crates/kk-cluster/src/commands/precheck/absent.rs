@@ -87,7 +87,7 @@ mod tests {
             cluster_state::{API, INITIALISED},
             probed::Probed,
         },
-        commands::{pipelines::create_cluster, precheck::precheck},
+        commands::{create_cluster, precheck::precheck},
         testing,
     };
 

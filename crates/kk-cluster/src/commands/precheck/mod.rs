@@ -8,7 +8,6 @@ mod absent;
 mod clocks;
 pub(crate) mod ports;
 mod same_machine;
-pub(crate) mod upgrade;
 
 use kk_engine::Finding;
 

@@ -34,7 +34,7 @@ impl Remote {
 
 impl Session {
     /// Fetches the charts and manifests of addons that have to be installed. A failed download is an error of the plan.
-    pub(super) async fn fetch_addons(&self, inputs: &mut Inputs<'_>) -> Vec<Finding> {
+    pub(in crate::commands) async fn fetch_addons(&self, inputs: &mut Inputs<'_>) -> Vec<Finding> {
         let mut wanted = Remote::default();
         addons::needed(inputs).for_each(|addon| wanted.add(addon));
         match self.obtain(&wanted).await {
@@ -48,7 +48,7 @@ impl Session {
 
     /// The same for a plan that has to be completed, because the cluster was changed already: an addon whose content cannot be
     /// fetched is left out of the plan. Returns a warning for each.
-    pub(super) async fn fetch_or_leave_addons(&self, inputs: &mut Inputs<'_>) -> Vec<Finding> {
+    pub(in crate::commands) async fn fetch_or_leave_addons(&self, inputs: &mut Inputs<'_>) -> Vec<Finding> {
         let mut left_out = Vec::new();
         if !self.fetch_addons(inputs).await.is_empty() {
             // Fetches them one by one to find out which of them fail.

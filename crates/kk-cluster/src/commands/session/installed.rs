@@ -25,7 +25,7 @@ impl Session {
     ///
     /// # Errors
     /// The runtime has to be removed, but it is unknown where a host stores its data.
-    pub(super) fn as_installed(
+    pub(in crate::commands) fn as_installed(
         &self,
         probed: &Probed,
         leaves: impl Fn(&Host) -> bool,

@@ -1,15 +1,10 @@
 //! One command from its file to its plan: the files on the control machine, the connections to the hosts, one probe of each host.
 
 mod addons;
-mod etcd;
 pub(crate) mod installed;
-mod manifest;
 mod plan;
-mod probe;
-mod registry;
-mod requirements;
-mod rotation;
-mod upgrade;
+pub(super) mod probe;
+pub(super) mod requirements;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -23,10 +18,7 @@ use crate::{
     model::options::{Leaving, Options},
 };
 
-pub use etcd::{Backup, Comparison};
 pub use plan::{Certificates, Create, Delete};
-pub use rotation::Rotation;
-pub use upgrade::{Fetch, Hops};
 
 /// The settings from the command line.
 #[derive(Clone, Debug)]
@@ -43,12 +35,12 @@ pub struct Settings {
 
 /// Everything that a command uses. Nothing is changed and no host is contacted until a caller requests it.
 pub struct Session {
-    spec: Spec,
-    settings: Settings,
-    artifacts: Artifacts,
-    connections: BTreeMap<String, Arc<dyn Connection>>,
-    token: Token,
-    owner: Owner,
+    pub(super) spec: Spec,
+    pub(super) settings: Settings,
+    pub(super) artifacts: Artifacts,
+    pub(super) connections: BTreeMap<String, Arc<dyn Connection>>,
+    pub(super) token: Token,
+    pub(super) owner: Owner,
 }
 
 impl Session {
@@ -148,7 +140,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::open`].
-    fn with_spec(&self, spec: Spec) -> Result<Self, BuildError> {
+    pub(super) fn with_spec(&self, spec: Spec) -> Result<Self, BuildError> {
         Ok(Self {
             artifacts: Artifacts::open(&spec, &self.settings.workdir, self.settings.options.bundle.clone())?,
             connections: self.connections.clone(),

@@ -22,11 +22,7 @@ use crate::{
         templates::Templates,
     },
     capabilities::{runtime, versions::of_cluster},
-    commands::{
-        pipelines::{create_cluster, delete_cluster},
-        probe,
-        session::requirements::requirements,
-    },
+    commands::{create_cluster, delete_cluster, probe, session::requirements::requirements},
     model::{
         cluster::{Cluster, Presence, Scope, api_host},
         command::Command,
@@ -62,7 +58,7 @@ impl Session {
         self.probe(specs, cancel, answered).await
     }
 
-    pub(super) async fn probe(
+    pub(in crate::commands) async fn probe(
         &self,
         specs: Vec<(&Host, ProbeSpec)>,
         cancel: &CancellationToken,
@@ -89,7 +85,7 @@ impl Session {
     }
 
     /// Hosts of which nothing is known yet: what is built from them says what to ask.
-    pub(super) fn nothing(&self) -> Probed {
+    pub(in crate::commands) fn nothing(&self) -> Probed {
         let facts = self.spec.hosts.iter().map(|host| (host.name.clone(), Facts::default())).collect();
         Probed { facts, failures: BTreeMap::new() }
     }
@@ -130,12 +126,12 @@ impl Session {
     }
 
     /// What the control machine has of etcd's CA, for commands that sign nothing by it.
-    pub(super) fn no_pki(&self) -> Result<Pki, BuildError> {
+    pub(in crate::commands) fn no_pki(&self) -> Result<Pki, BuildError> {
         Pki::to_identify(&self.directory().join("pki/etcd"))
     }
 
     /// The cluster as the file and the hosts describe it, with all hosts in scope.
-    pub(super) fn cluster<'a>(
+    pub(in crate::commands) fn cluster<'a>(
         &'a self,
         probed: &'a Probed,
         command: Command,
@@ -159,7 +155,7 @@ impl Session {
         })
     }
 
-    pub(super) fn inputs<'a>(
+    pub(in crate::commands) fn inputs<'a>(
         &self,
         cluster: Cluster<'a>,
         requirements: Requirements,
@@ -181,7 +177,7 @@ impl Session {
     }
 
     /// Pins win over the versions that the cluster has, and those over the defaults.
-    pub(super) fn versions<'a>(
+    pub(in crate::commands) fn versions<'a>(
         &self,
         presence: &BTreeMap<&'a str, Presence<'a>>,
         api_host: &Host,
@@ -194,7 +190,7 @@ impl Session {
 }
 
 /// Which hosts answered, and what.
-pub(super) fn presence(probed: &Probed) -> BTreeMap<&str, Presence<'_>> {
+pub(in crate::commands) fn presence(probed: &Probed) -> BTreeMap<&str, Presence<'_>> {
     let present = probed.facts.iter().map(|(host, facts)| (host.as_str(), Presence::Probed(facts)));
     let absent = probed.failures.iter().map(|(host, why)| (host.as_str(), Presence::Absent(why)));
     present.chain(absent).collect()

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
     use crate::{
         capabilities::nodes::Nodes,
-        commands::pipelines::add_nodes::tests::{ANSWERED, probed, spec},
+        commands::add_nodes::tests::{ANSWERED, probed, spec},
         model::{capability::Capability as _, options::Drain},
         testing,
     };

@@ -162,10 +162,8 @@ mod tests {
     use super::*;
     use crate::{
         commands::{
-            pipelines::{
-                add_nodes::tests::{ANSWERED, joined, probed, spec},
-                create_cluster,
-            },
+            add_nodes::tests::{ANSWERED, joined, probed, spec},
+            create_cluster,
             precheck::precheck,
         },
         testing,

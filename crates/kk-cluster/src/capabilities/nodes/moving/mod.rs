@@ -111,10 +111,8 @@ mod tests {
     use crate::{
         base::{cluster_state::API, host_layout::MOVING, questions::PRINT_BEGAN, slots},
         commands::{
-            pipelines::{
-                add_nodes::tests::{ANSWERED, probed, spec},
-                create_cluster,
-            },
+            add_nodes::tests::{ANSWERED, probed, spec},
+            create_cluster,
             precheck::precheck,
         },
         testing,

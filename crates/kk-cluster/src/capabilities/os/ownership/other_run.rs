@@ -77,7 +77,7 @@ fn other(inputs: &Inputs, facts: &Facts) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::pipelines::add_nodes, testing};
+    use crate::{commands::add_nodes, testing};
 
     /// A run that works on control planes to add a worker does not start during another run there.
     #[tokio::test]

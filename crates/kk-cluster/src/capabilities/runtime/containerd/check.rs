@@ -95,7 +95,7 @@ fn other_runtimes(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findi
 #[cfg(test)]
 mod tests {
     use crate::{
-        commands::{pipelines::create_cluster::capabilities, precheck::precheck},
+        commands::{create_cluster::capabilities, precheck::precheck},
         model::options::Options,
         testing,
     };

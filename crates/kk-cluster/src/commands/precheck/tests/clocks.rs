@@ -4,7 +4,7 @@ use kk_engine::{Facts, Severity};
 
 use super::{findings, well};
 use crate::{
-    commands::{pipelines::create_cluster::capabilities, precheck::precheck},
+    commands::{create_cluster::capabilities, precheck::precheck},
     testing,
 };
 

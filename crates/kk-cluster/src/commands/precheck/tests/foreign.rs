@@ -4,7 +4,7 @@ use kk_engine::{Facts, FileFact, Severity, UnitFact};
 
 use super::{findings, findings_with, spec, well};
 use crate::{
-    commands::{pipelines::create_cluster::capabilities, precheck::precheck},
+    commands::{create_cluster::capabilities, precheck::precheck},
     testing,
 };
 

@@ -5,7 +5,7 @@ use kk_engine::{Facts, FileFact, Severity, UnitFact};
 use super::{findings, findings_of, spec, well};
 use crate::{
     capabilities::os::{disable_swap::UNITS, firewall, write_hosts_block::REWRITTEN},
-    commands::{pipelines::create_cluster::capabilities, precheck::precheck},
+    commands::{create_cluster::capabilities, precheck::precheck},
     testing,
 };
 

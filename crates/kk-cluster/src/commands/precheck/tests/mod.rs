@@ -12,7 +12,7 @@ use kk_config::{KubeVersion, Spec};
 use kk_engine::{Facts, Severity};
 
 use super::precheck;
-use crate::{commands::pipelines::create_cluster::capabilities, testing};
+use crate::{commands::create_cluster::capabilities, testing};
 
 fn spec() -> Spec {
     Spec::all_in_one("node1", Ipv4Addr::new(192, 168, 0, 1), KubeVersion::default()).unwrap()

@@ -8,7 +8,7 @@ use super::recorded;
 use crate::{
     base::{probed::Probed, slots},
     capabilities::kubesphere::remove_kubesphere,
-    commands::{pipelines, session::Session},
+    commands::{delete_cluster, session::Session},
     model::options::Options,
     testing,
 };
@@ -94,7 +94,7 @@ fn the_data_of_each_runtime_goes_with_it_or_stays() {
     let session = testing::session_with(spec.clone(), directory.path(), options);
     assert!(!session.plan_delete(&probed()).unwrap().plan.is_empty());
     let probed = probed();
-    let pipeline = pipelines::delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
+    let pipeline = delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
     let tasks = pipeline.modules.iter().flat_map(|module| &module.tasks);
     let removes: Vec<_> = tasks.filter(|task| task.name == "remove_containerd").collect();
     for (host, root) in spec.hosts.iter().zip(["/srv/a", "/srv/b", of_file.as_str()]) {
@@ -248,7 +248,7 @@ fn a_delete_sets_selinux_to_enforcing_where_it_was() {
         let probed = recorded(&spec, &[line]);
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec.clone(), directory.path());
-        let pipeline = pipelines::delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
+        let pipeline = delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
         let mut text = String::new();
         for work in
             pipeline.modules.iter().flat_map(|module| &module.tasks).flat_map(|task| task.hosts.values())
@@ -287,7 +287,7 @@ fn nothing_goes_before_kubesphere() {
     let (spec, probed) = with_kubesphere([None, Some("yes"), Some("yes")]);
     let directory = tempfile::tempdir().unwrap();
     let session = testing::session(spec, directory.path());
-    let pipeline = pipelines::delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
+    let pipeline = delete_cluster::pipeline(&session.delete_inputs(&probed).unwrap());
     let (first, others) = pipeline.modules.split_first().unwrap();
     assert_eq!(first.tasks[0].hosts.keys().collect::<Vec<_>>(), ["n2"]);
     let works: Vec<_> =

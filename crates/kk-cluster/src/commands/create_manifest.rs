@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kk_artifact::Component;
 use kk_config::{Addon, Arch, Components, Manifest, ManifestFile, ManifestSource};
 
-use super::Session;
+use super::session::Session;
 use crate::base::{error::BuildError, supply::source_in_manifest};
 
 impl Session {

@@ -7,7 +7,10 @@ use kk_config::{Components, KubeVersion};
 use kk_engine::{Finding, Pipeline, Plan};
 use tokio_util::sync::CancellationToken;
 
-use super::{Create, Session, probe::presence};
+pub(crate) mod pipeline;
+pub(crate) mod precheck;
+
+use super::session::{Create, Session, probe::presence};
 use crate::{
     base::{error::BuildError, findings::Findings, probed::Probed},
     capabilities::{
@@ -15,10 +18,7 @@ use crate::{
         nodes::turn,
         versions::{is_older_minor, of_any_version, of_version, oldest},
     },
-    commands::{
-        pipelines::{create_cluster, upgrade},
-        precheck,
-    },
+    commands::create_cluster,
     model::{
         capability::Capability,
         cluster::{Scope, api_host},
@@ -57,11 +57,11 @@ impl Session {
     pub async fn hops(&self, probed: &Probed) -> Result<Hops, BuildError> {
         let inputs = self.create_inputs(probed).await?;
         let target = self.spec.kubernetes.version;
-        let from = upgrade::oldest(&inputs)?.unwrap_or(target);
-        let hops = upgrade::hops(from, target, &self.artifacts.kubernetes_versions())?;
-        upgrade::refuse_older(&inputs, &hops)?;
-        let turns = upgrade::order(&inputs).into_iter().map(|host| host.name.clone()).collect();
-        Ok(Hops { from, hops, turns, components: upgrade::other_components(&inputs) })
+        let from = pipeline::oldest(&inputs)?.unwrap_or(target);
+        let hops = pipeline::hops(from, target, &self.artifacts.kubernetes_versions())?;
+        pipeline::refuse_older(&inputs, &hops)?;
+        let turns = pipeline::order(&inputs).into_iter().map(|host| host.name.clone()).collect();
+        Ok(Hops { from, hops, turns, components: pipeline::other_components(&inputs) })
     }
 
     /// The same cluster with another version of Kubernetes.
@@ -167,9 +167,9 @@ impl Session {
         if is_nothing || !inputs.state.answered {
             return Ok(found.0);
         }
-        let asked = self.probe(precheck::upgrade::specs(&inputs), cancel, |_| {}).await;
+        let asked = self.probe(precheck::specs(&inputs), cancel, |_| {}).await;
         let target = self.spec.kubernetes.version;
-        precheck::upgrade::findings(&inputs, &asked, target, &drained, how, &mut found);
+        precheck::findings(&inputs, &asked, target, &drained, how, &mut found);
         Ok(found.0)
     }
 
@@ -182,7 +182,7 @@ impl Session {
         let inputs = self.upgrade_inputs(probed, names).await?;
         let mut findings = self.artifacts.unreachable(&inputs.programs).await;
         findings.extend(offline::missing(&inputs));
-        Ok(Fetch { findings, plan: Plan::new(upgrade::fetch(&inputs)?, &probed.facts)? })
+        Ok(Fetch { findings, plan: Plan::new(pipeline::fetch(&inputs)?, &probed.facts)? })
     }
 
     /// What is missing of this version, from which an upgrade goes, when a turn that fails is to be put back. Only a bundle can lack
@@ -226,7 +226,7 @@ impl Session {
         how: &Drain,
     ) -> Result<Create, BuildError> {
         let inputs = self.upgrade_inputs(probed, names.clone()).await?;
-        let turn = upgrade::turn(&inputs, &names, how)?;
+        let turn = pipeline::turn(&inputs, &names, how)?;
         let drained = turn.drained;
         Ok(Create { drained, ..self.plan_upgrade(inputs, probed, turn.pipeline).await? })
     }
@@ -241,7 +241,7 @@ impl Session {
         names: BTreeSet<String>,
     ) -> Result<Create, BuildError> {
         let inputs = self.inputs_within(Command::RollBack, probed, names).await?;
-        let pipeline = upgrade::put_back(&inputs)?;
+        let pipeline = pipeline::put_back(&inputs)?;
         self.plan_of(inputs, Findings::default(), probed, pipeline).await
     }
 
@@ -279,7 +279,7 @@ impl Session {
         pipeline: Pipeline,
     ) -> Result<Create, BuildError> {
         let mut found = Findings::default();
-        upgrade::findings(&inputs, &mut found);
+        pipeline::findings(&inputs, &mut found);
         Box::pin(self.plan_of(inputs, found, probed, pipeline)).await
     }
 }

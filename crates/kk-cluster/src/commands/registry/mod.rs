@@ -6,15 +6,14 @@ use kk_config::OwnRegistry;
 use kk_engine::{Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
 
-use super::{Delete, Session, requirements::requirements};
+mod delete;
+pub(crate) mod init;
+
+use super::session::{Delete, Session, requirements::requirements};
 use crate::{
     base::{artifacts::Programs, error::BuildError, findings::Findings, pki::Pki, probed::Probed},
     capabilities::registry,
-    commands::{
-        pipelines::{delete_registry, init_registry},
-        precheck::ports,
-        probe,
-    },
+    commands::{precheck::ports, probe},
     model::{
         cluster::Scope,
         command::Command,
@@ -65,8 +64,8 @@ impl Session {
         let own = self.own_registry()?;
         let (nothing, pki) = (self.nothing(), self.registry_pki(&own)?);
         let inputs = self.registry_inputs(&nothing, &own, true).await?;
-        let pipeline = init_registry::pipeline(&inputs, &own, &pki)?;
-        let mut specs = probe::specs(&init_registry::capabilities(), &inputs, &pipeline);
+        let pipeline = init::pipeline(&inputs, &own, &pki)?;
+        let mut specs = probe::specs(&init::capabilities(), &inputs, &pipeline);
         specs.retain(|(host, _)| host.name == own.host.name);
         Ok(self.probe(specs, cancel, answered).await)
     }
@@ -98,7 +97,7 @@ impl Session {
         ports::check(&inputs, &mut found);
         registry::findings(&inputs, &own, &pki, &mut found);
         found.0.sort_by_key(|finding| finding.severity);
-        let plan = Plan::new(init_registry::pipeline(&inputs, &own, &pki)?, &probed.facts)?;
+        let plan = Plan::new(init::pipeline(&inputs, &own, &pki)?, &probed.facts)?;
         Ok(Delete { findings: found.0, plan })
     }
 
@@ -113,7 +112,7 @@ impl Session {
         let pki = session.registry_pki(&own)?;
         let mut found = Findings::default();
         registry::findings_of_delete(&inputs, &own, &pki, &mut found);
-        let plan = Plan::new(delete_registry::pipeline(&inputs, &own, with_data), &probed.facts)?;
+        let plan = Plan::new(delete::pipeline(&inputs, &own, with_data), &probed.facts)?;
         Ok(Delete { findings: found.0, plan })
     }
 
@@ -137,7 +136,7 @@ impl Session {
     ) -> Result<Inputs<'a>, BuildError> {
         let mut cluster = self.cluster(probed, Command::Registry)?;
         cluster.scope = Scope::Hosts(registry::hosts(own));
-        let requirements = requirements(&init_registry::capabilities(), &cluster)?;
+        let requirements = requirements(&init::capabilities(), &cluster)?;
         let mut programs = Programs::new();
         if with_programs {
             let wanted = wanted_programs(&cluster, &requirements);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kk_engine::Pipeline;
 
-use super::running_cluster;
+use crate::commands::running_cluster;
 use crate::{
     base::{findings::Findings, host_layout::CLUSTER_CA},
     capabilities::{

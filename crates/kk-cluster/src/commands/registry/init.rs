@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kk_config::OwnRegistry;
 use kk_engine::{Module, Pipeline};
 
-use super::create_cluster::has_changes;
+use crate::commands::create_cluster::has_changes;
 use crate::{
     base::{error::BuildError, pki::Pki},
     capabilities::{

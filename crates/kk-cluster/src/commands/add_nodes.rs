@@ -1,14 +1,34 @@
 //! `kk add nodes`.
 
-use super::create_cluster;
+use super::{
+    create_cluster,
+    session::{Create, Session},
+};
 use crate::{
-    base::findings::{Findings, Setting},
+    base::{
+        error::BuildError,
+        findings::{Findings, Setting},
+        probed::Probed,
+    },
     capabilities::{etcd::membership, nodes::record_joins},
     model::{
         cluster::{Cluster, Scope},
+        command::Command,
         inputs::Inputs,
     },
 };
+
+impl Session {
+    /// The plan for the nodes of the file that are not in the cluster, and what speaks against it.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_add(&self, probed: &Probed) -> Result<Create, BuildError> {
+        let (inputs, mut found) = (self.inputs_for(Command::AddNodes, probed).await?, Findings::default());
+        settings_of_others(&inputs, &mut found);
+        self.plan_within(inputs, found, probed, scope).await
+    }
+}
 
 /// The nodes of the file that are not in the cluster: they get everything that a create does. The names of new hosts are added on
 /// the existing hosts, and the cluster gets the settings that depend on the number of nodes; existing hosts are neither restarted
@@ -54,7 +74,7 @@ pub(crate) mod tests {
         },
         capabilities::{etcd::DATA, runtime::ROOT},
         commands::{
-            pipelines::create_cluster,
+            create_cluster,
             session::{Create, Session},
         },
         model::kubeadm,

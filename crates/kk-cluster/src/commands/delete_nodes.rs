@@ -1,17 +1,124 @@
 //! `kk delete node`.
 
-use kk_config::{Host, Role};
-use kk_engine::{CONTROL, Facts, Module, Pipeline, Task};
+use std::collections::BTreeSet;
 
-use super::delete_cluster;
-use crate::{
-    base::{findings::Findings, slots},
-    capabilities::{
-        etcd::remove_member,
-        nodes::{LEADS, asked_at},
-    },
-    model::{capability::Capabilities, inputs::Inputs, options::Leaving},
+use kk_config::{Host, Role};
+use kk_engine::{CONTROL, Facts, Finding, Module, Pipeline, Plan, Severity, Task};
+
+use super::{
+    delete_cluster, running_cluster,
+    session::{Create, Delete, Session},
 };
+use crate::{
+    base::{error::BuildError, findings::Findings, probed::Probed, slots},
+    capabilities::{
+        ca_rotation,
+        etcd::remove_member,
+        etcd_restore,
+        nodes::{LEADS, asked_at},
+        os::ownership::{identity, other_run},
+    },
+    model::{
+        capability::Capabilities,
+        cluster::{Scope, api_host},
+        command::Command,
+        inputs::Inputs,
+        options::Leaving,
+    },
+};
+
+impl Session {
+    /// Whether the file has all hosts that are to leave.
+    ///
+    /// # Errors
+    /// It does not have one of them.
+    pub fn knows(&self, leaving: &Leaving) -> Result<(), BuildError> {
+        let known: Vec<&str> = self.spec.hosts.iter().map(|host| host.name.as_str()).collect();
+        match leaving.names.iter().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(BuildError::config(
+                format!("the file has no host {name}"),
+                format!("name one of its hosts: {}", known.join(", ")),
+            )),
+        }
+    }
+
+    /// The plan by which hosts leave a cluster that goes on without them. Afterwards the others forget them: see
+    /// [`Session::without`].
+    ///
+    /// # Errors
+    /// A name that the file does not have, hosts of another cluster or on which another run works, or the plan cannot be built.
+    pub async fn plan_leave(&self, probed: &Probed, leaving: &Leaving) -> Result<Delete, BuildError> {
+        self.knows(leaving)?;
+        let session = self.as_installed(probed, |host| leaving.has(host))?;
+        let mut inputs = session.inputs_for(Command::Leave, probed).await?;
+        let stay = session.spec.control_planes().into_iter().filter(|host| !leaving.has(host));
+        let mut found = Findings::default();
+        findings(&inputs, leaving, &mut found);
+        if stay.clone().next().is_some() {
+            (inputs.api_host, inputs.state) = api_host(stay, &inputs.presence);
+            running_cluster::findings(&inputs, &mut found);
+        }
+        // Of all hosts, also of those that stay.
+        identity::refuse_strangers(&inputs)?;
+        other_run::refuse(&inputs)?;
+        ca_rotation::findings(&inputs, &mut found);
+        etcd_restore::findings(&inputs, &mut found);
+        for finding in self.against_forgetting(probed, leaving).await? {
+            let is_known = |known: &Finding| {
+                (&known.host, known.severity, &known.message)
+                    == (&finding.host, finding.severity, &finding.message)
+            };
+            if !found.0.iter().any(is_known) {
+                found.0.push(finding);
+            }
+        }
+        // Nothing is done on a host that is gone for good, also when it answers.
+        inputs.scope = Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() });
+        inputs.scope = delete_cluster::scope(&inputs);
+        let plan = Plan::new(pipeline(&inputs, leaving), &probed.facts)?;
+        Ok(Delete { findings: found.0, plan })
+    }
+
+    /// What speaks against the second round, by the facts of before the first: once the hosts have left it is too late for it.
+    async fn against_forgetting(
+        &self,
+        probed: &Probed,
+        leaving: &Leaving,
+    ) -> Result<Vec<Finding>, BuildError> {
+        let rest = self.without(leaving)?;
+        if rest.spec.control_planes().is_empty() || rest.spec.etcd_hosts().is_empty() {
+            return Ok(Vec::new());
+        }
+        let stays = |host: &&String| !leaving.names.contains(*host);
+        let facts = probed.facts.iter().filter(|(host, _)| stays(host));
+        let failures = probed.failures.iter().filter(|(host, _)| stays(host));
+        let probed = Probed {
+            facts: facts.map(|(host, facts)| (host.clone(), facts.clone())).collect(),
+            failures: failures.map(|(host, why)| (host.clone(), why.clone())).collect(),
+        };
+        let Create { mut findings, needed, .. } = Box::pin(rest.plan_forget(&probed)).await?;
+        findings.retain(|finding| finding.severity == Severity::Error);
+        findings.extend(needed.into_iter().map(|(host, failure)| Finding {
+            severity: Severity::Error,
+            host: Some(host),
+            message: format!("it did not answer: {}", failure.cause),
+            hint: failure.hint.unwrap_or_default(),
+        }));
+        Ok(findings)
+    }
+
+    /// The plan by which the hosts of the file forget those that have left: nothing joins. What speaks against it is what
+    /// speaks against adding nodes: a control plane that is silent now must not be taken for one that was never made.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_forget(&self, probed: &Probed) -> Result<Create, BuildError> {
+        // Their members have left, too.
+        let inputs = self.inputs_for(Command::Forget, probed).await?;
+        self.plan_within(inputs, Findings::default(), probed, |_| Scope::Hosts(BTreeSet::new())).await
+    }
+}
 
 /// The hosts leave the cluster, then each of them is cleaned as by `kk delete cluster`. Afterwards their traces are removed from
 /// the other hosts, by the pipeline of `kk add nodes` built without them.
@@ -111,7 +218,7 @@ mod tests {
             os::ownership::other_run::LOCK,
         },
         commands::{
-            pipelines::add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
+            add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
             session::Delete,
         },
         model::options::Drain,

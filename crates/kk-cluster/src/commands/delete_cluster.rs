@@ -1,10 +1,14 @@
 //! `kk delete cluster`.
 
 use kk_config::{Host, Spec};
-use kk_engine::{Entry, Facts, Module, Pipeline};
+use kk_engine::{Entry, Facts, Module, Pipeline, Plan};
 
+use super::{
+    precheck,
+    session::{Delete, Session},
+};
 use crate::{
-    base::slots,
+    base::{error::BuildError, findings::Findings, probed::Probed, slots},
     capabilities::{
         auto_renew::AutoRenew,
         etcd::Etcd,
@@ -15,11 +19,31 @@ use crate::{
         kubesphere::remove_kubesphere,
         network,
         nodes::Nodes,
-        os::Os,
+        os::{
+            Os,
+            ownership::{identity, other_run},
+        },
         runtime,
     },
     model::{capability::Capabilities, cluster::Scope, inputs::Inputs},
 };
+
+impl Session {
+    /// The plan of a delete.
+    ///
+    /// # Errors
+    /// A host holds a cluster that kk did not make, or the plan cannot be built.
+    pub fn plan_delete(&self, probed: &Probed) -> Result<Delete, BuildError> {
+        let session = self.as_installed(probed, |_| true)?;
+        let inputs = session.delete_inputs(probed)?;
+        identity::refuse_strangers(&inputs)?;
+        other_run::refuse(&inputs)?;
+        let plan = Plan::new(pipeline(&inputs), &probed.facts)?;
+        let mut found = Findings(precheck::left_by_delete(&inputs));
+        remove_kubesphere::findings(&inputs, &mut found);
+        Ok(Delete { findings: found.0, plan })
+    }
+}
 
 /// From a cluster, or the remains of one, back to the hosts as they were before. It applies to hosts that contain anything of kk.
 ///

@@ -6,7 +6,11 @@ use kk_config::Role;
 use kk_engine::{Finding, Pipeline, Plan, ProbeSpec};
 use tokio_util::sync::CancellationToken;
 
-use super::{Delete, Session};
+pub(crate) mod defragment;
+mod restore;
+pub(crate) mod snapshot;
+
+use super::session::{Delete, Session};
 use crate::{
     base::{error::BuildError, findings::Findings, probed::Probed},
     capabilities::{
@@ -15,7 +19,6 @@ use crate::{
         etcd_restore::{Snapshot, compare},
         os::ownership::{identity, other_run},
     },
-    commands::pipelines::{defragment_etcd, restore_etcd, snapshot_etcd},
     model::inputs::Inputs,
 };
 
@@ -99,8 +102,8 @@ impl Session {
     pub async fn plan_defragment(&self, probed: &Probed, order: &[String]) -> Result<Delete, BuildError> {
         let inputs = self.etcd_inputs(probed).await?;
         let mut found = Findings::default();
-        defragment_etcd::findings(&inputs, &mut found);
-        plan(found, defragment_etcd::pipeline(&inputs, order), probed)
+        defragment::findings(&inputs, &mut found);
+        plan(found, defragment::pipeline(&inputs, order), probed)
     }
 
     /// The plan that takes a snapshot of etcd and fetches it to the control machine.
@@ -110,8 +113,8 @@ impl Session {
     pub async fn plan_snapshot(&self, probed: &Probed) -> Result<Delete, BuildError> {
         let inputs = self.etcd_inputs(probed).await?;
         let mut found = Findings::default();
-        snapshot_etcd::findings(&inputs, &mut found);
-        plan(found, snapshot_etcd::pipeline(&inputs), probed)
+        snapshot::findings(&inputs, &mut found);
+        plan(found, snapshot::pipeline(&inputs), probed)
     }
 
     /// The newest backup on the hosts that answer, and the plan that fetches it.
@@ -151,8 +154,8 @@ impl Session {
     ) -> Result<Delete, BuildError> {
         let inputs = self.etcd_inputs(probed).await?;
         let mut found = Findings::default();
-        restore_etcd::findings(&inputs, force, &mut found);
-        plan(found, restore_etcd::send(&inputs, snapshot), probed)
+        restore::findings(&inputs, force, &mut found);
+        plan(found, restore::send(&inputs, snapshot), probed)
     }
 
     /// The plan that removes a snapshot from the members after one of them refused it.
@@ -161,7 +164,7 @@ impl Session {
     /// As [`Session::plan_snapshot`].
     pub async fn plan_take_back(&self, probed: &Probed, snapshot: &Snapshot) -> Result<Delete, BuildError> {
         let inputs = self.etcd_inputs(probed).await?;
-        plan(Findings::default(), restore_etcd::take_back(&inputs, snapshot), probed)
+        plan(Findings::default(), restore::take_back(&inputs, snapshot), probed)
     }
 
     /// The plan that restarts etcd with a snapshot that its members have.
@@ -170,7 +173,7 @@ impl Session {
     /// As [`Session::plan_snapshot`].
     pub async fn plan_restore(&self, probed: &Probed, snapshot: &Snapshot) -> Result<Delete, BuildError> {
         let inputs = self.etcd_inputs(probed).await?;
-        plan(Findings::default(), restore_etcd::pipeline(&inputs, snapshot), probed)
+        plan(Findings::default(), restore::pipeline(&inputs, snapshot), probed)
     }
 
     async fn etcd_inputs<'a>(&'a self, probed: &'a Probed) -> Result<Inputs<'a>, BuildError> {

@@ -4,14 +4,15 @@ use std::{path::Path, sync::Arc};
 
 use kk_engine::{Finding, Plan};
 
-use super::Session;
+pub(crate) mod pipeline;
+
+use super::session::Session;
 use crate::{
     base::{error::BuildError, findings::Findings, probed::Probed},
     capabilities::{
         ca_rotation::{self, Authorities, Restarts, Round},
         os::ownership::other_run,
     },
-    commands::pipelines::rotate_ca,
 };
 
 /// The replacement of one CA by another.
@@ -45,7 +46,7 @@ impl Session {
         let inputs = self.create_inputs(probed).await?;
         other_run::refuse(&inputs)?;
         let mut found = Findings::default();
-        rotate_ca::findings(&inputs, authorities, &mut found);
+        pipeline::findings(&inputs, authorities, &mut found);
         found.0.sort_by_key(|finding| finding.severity);
         Ok(Rotation {
             has_begun: ca_rotation::has_begun(&inputs, authorities),
@@ -66,7 +67,7 @@ impl Session {
         restarts: Restarts,
     ) -> Result<Plan, BuildError> {
         let inputs = self.create_inputs(probed).await?;
-        Ok(Plan::new(rotate_ca::pipeline(&inputs, authorities, round, restarts), &probed.facts)?)
+        Ok(Plan::new(pipeline::pipeline(&inputs, authorities, round, restarts), &probed.facts)?)
     }
 
     /// The plan that removes the previous CAs from the control machine, if a run was killed at its very end.
@@ -74,6 +75,6 @@ impl Session {
     /// # Errors
     /// The plan cannot be built.
     pub fn plan_clean_up(&self, probed: &Probed, authorities: &Authorities) -> Result<Plan, BuildError> {
-        Ok(Plan::new(rotate_ca::clean_up(authorities), &probed.facts)?)
+        Ok(Plan::new(pipeline::clean_up(authorities), &probed.facts)?)
     }
 }

@@ -10,7 +10,7 @@ mod versions;
 
 use kk_engine::Plan;
 
-use crate::{base::probed::Probed, commands::pipelines, testing};
+use crate::{base::probed::Probed, commands::create_cluster, testing};
 
 /// The plan of a create on these hosts: one line for each task and host, followed by the changes.
 async fn plan_of(spec: kk_config::Spec, spoil: impl Fn(&mut kk_engine::Facts)) -> String {
@@ -19,7 +19,7 @@ async fn plan_of(spec: kk_config::Spec, spoil: impl Fn(&mut kk_engine::Facts)) -
     probed.facts.values_mut().for_each(spoil);
     let session = testing::session(spec, directory.path());
     let inputs = session.create_inputs(&probed).await.unwrap();
-    let plan = Plan::new(pipelines::create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
+    let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
     let text = serde_json::to_string_pretty(&plan.changes()).unwrap();
     text.replace(&directory.path().display().to_string(), "<workdir>")
 }

@@ -13,12 +13,10 @@ use crate::{
         versions::{RECORDED, is_older_minor},
     },
     commands::{
-        pipelines::{
-            add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
-            create_cluster, upgrade,
-        },
-        precheck,
+        add_nodes::tests::{ANSWERED, probed, spec, with_etcd_on},
+        create_cluster, precheck,
         session::Session,
+        upgrade::pipeline,
     },
     model::{capability::Stage, options::Drain},
     testing,
@@ -69,7 +67,7 @@ async fn turn(session: &Session, probed: &Probed, host: &str) -> (Vec<String>, V
     let names = BTreeSet::from([host.to_owned()]);
     let inputs = session.upgrade_inputs(probed, names.clone()).await.unwrap();
     let how = Drain { force: false, timeout: Duration::from_mins(1) };
-    let plan = Plan::new(upgrade::turn(&inputs, &names, &how).unwrap().pipeline, &probed.facts).unwrap();
+    let plan = Plan::new(pipeline::turn(&inputs, &names, &how).unwrap().pipeline, &probed.facts).unwrap();
     let early = plan.changes().into_iter().find(|task| ADD_ONS.contains(&task.module.as_str()));
     assert!(early.is_none(), "{early:?} is of an add-on, and other control planes have the old version");
     let found = precheck::precheck(&create_cluster::capabilities(session.spec()), &inputs);

@@ -6,7 +6,7 @@ use kk_artifact::Component;
 use kk_config::{Host, KubeVersion, Role};
 use kk_engine::{CONTROL, Facts, Module, Pipeline, Task};
 
-use super::create_cluster::{self, Staged};
+use crate::commands::create_cluster::{self, Staged};
 use crate::{
     base::{error::BuildError, findings::Findings, slots},
     capabilities::{control_plane, etcd, images::Images, nodes::turn, programs, versions::of_any_version},
@@ -289,7 +289,7 @@ mod tests {
         base::host_layout::UPGRADING,
         capabilities::etcd::HEALTHY,
         commands::{
-            pipelines::add_nodes::tests::{ANSWERED, probed, spec},
+            add_nodes::tests::{ANSWERED, probed, spec},
             session::Create,
         },
         testing,

@@ -3,7 +3,7 @@
 use kk_artifact::Component;
 
 use crate::{
-    commands::{pipelines, precheck},
+    commands::{create_cluster, precheck},
     model::command::Command,
     testing,
 };
@@ -24,7 +24,7 @@ async fn a_cluster_keeps_its_versions_unless_the_file_names_others() {
         if puts_back {
             inputs.command = Command::RollBack;
         }
-        let found = precheck::precheck(&pipelines::create_cluster::capabilities(inputs.spec), &inputs);
+        let found = precheck::precheck(&create_cluster::capabilities(inputs.spec), &inputs);
         let found = found.iter().map(|finding| finding.message.clone()).collect::<Vec<_>>().join("\n");
         (
             inputs.versions.of(Component::Etcd),
@@ -70,7 +70,7 @@ async fn versions_that_cannot_be_read_are_not_replaced() {
     probed.facts.values_mut().for_each(|facts| facts.time_out(&crate::capabilities::versions::RECORDED));
     let session = testing::session(spec, directory.path());
     let inputs = session.create_inputs(&probed).await.unwrap();
-    let found = precheck::precheck(&pipelines::create_cluster::capabilities(inputs.spec), &inputs);
+    let found = precheck::precheck(&create_cluster::capabilities(inputs.spec), &inputs);
     assert_eq!(found[0].severity, kk_engine::Severity::Error);
     assert!(found[0].message.contains("cannot be read: no answer within 60 s"), "{}", found[0].message);
 }

@@ -3,8 +3,9 @@
 use kk_config::Spec;
 use kk_engine::{HostWork, Module, Pipeline, Task};
 
+use super::session::{Create, Session};
 use crate::{
-    base::error::BuildError,
+    base::{error::BuildError, findings::Findings, probed::Probed},
     capabilities::{
         addons::Addons, auto_renew::AutoRenew, control_plane::ControlPlane, dns::Dns, etcd::Etcd,
         etcd_backup::EtcdBackup, images::Images, kube_proxy::KubeProxy, kubeconfig::Kubeconfig,
@@ -17,6 +18,30 @@ use crate::{
         inputs::Inputs,
     },
 };
+
+impl Session {
+    /// The plan of a create, and what speaks against it.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_create(&self, probed: &Probed) -> Result<Create, BuildError> {
+        let mut inputs = self.create_inputs(probed).await?;
+        let found = Findings(self.fetch_addons(&mut inputs).await);
+        self.plan(inputs, found, probed).await
+    }
+
+    /// What a create still finds to do at the end of another command. The cluster was changed by then: the rest is done also when an
+    /// addon cannot be had.
+    ///
+    /// # Errors
+    /// The plan cannot be built.
+    pub async fn plan_rest(&self, probed: &Probed) -> Result<Create, BuildError> {
+        let mut inputs = self.create_inputs(probed).await?;
+        let left_out = self.fetch_or_leave_addons(&mut inputs).await;
+        let rest = self.plan(inputs, Findings::default(), probed).await?;
+        Ok(Create { left_out, ..rest })
+    }
+}
 
 /// All capabilities, for all hosts: from bare hosts to a working cluster; on an existing cluster, only what is missing or
 /// changed.

@@ -1,6 +1,9 @@
 //! Lists of modules: the differences between them, and the dependencies between modules.
 
-use crate::{commands::pipelines, testing};
+use crate::{
+    commands::{create_cluster, delete_cluster},
+    testing,
+};
 
 /// Capabilities of a create that a delete does not list, and why: their files on a host are in its record, or are removed with
 /// another capability.
@@ -21,8 +24,8 @@ fn what_a_create_installs_a_delete_removes() {
     for name in ["three-nodes.yaml", "all-in-one.yaml"] {
         let mut spec = testing::sample(name);
         spec.addons = testing::addons("[{name: a, sources: {yaml: {path: [a.yaml]}}}]");
-        let removed = pipelines::delete_cluster::capabilities(&spec);
-        for capability in pipelines::create_cluster::capabilities(&spec) {
+        let removed = delete_cluster::capabilities(&spec);
+        for capability in create_cluster::capabilities(&spec) {
             let listed = removed.iter().any(|other| other.name() == capability.name());
             let excused = NOTHING_TO_REMOVE.iter().any(|(name, _)| *name == capability.name());
             assert!(listed != excused, "{}", capability.name());
@@ -40,7 +43,7 @@ async fn modules_wait_for_each_other_only_through_these_slots() {
     let words =
         |keys: &[kk_engine::SlotKey]| keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut lines = Vec::new();
-    for module in pipelines::create_cluster::pipeline(&inputs).unwrap().modules {
+    for module in create_cluster::pipeline(&inputs).unwrap().modules {
         lines.push(module.name.to_owned());
         for task in &module.tasks {
             for work in task.hosts.values() {

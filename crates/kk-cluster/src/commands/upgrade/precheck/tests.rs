@@ -3,7 +3,7 @@ use std::time::Duration;
 use kk_engine::{Finding, Severity};
 
 use super::*;
-use crate::{commands::pipelines::add_nodes::tests::probed, testing};
+use crate::{commands::add_nodes::tests::probed, testing};
 
 /// A control plane and a worker of a running cluster.
 const NODES: &str = "Node\tn1\tTrue\tv1.36.4\t\t\t\nNode\tn2\tTrue\tv1.36.4\t\t\t\n\
@@ -21,7 +21,7 @@ async fn found_with(
     force: bool,
     spoil: impl Fn(&mut Probed),
 ) -> Vec<Finding> {
-    let mut spec = crate::commands::pipelines::add_nodes::tests::spec();
+    let mut spec = crate::commands::add_nodes::tests::spec();
     spec.hosts.truncate(2);
     let directory = tempfile::tempdir().unwrap();
     let session = testing::session(spec, directory.path());
