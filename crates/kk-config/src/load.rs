@@ -163,7 +163,7 @@ impl Spec {
         };
         let metadata = v1alpha2::Metadata { name: ALL_IN_ONE.to_owned(), ..v1alpha2::Metadata::default() };
         let cluster = Cluster { metadata, spec, ..Cluster::default() };
-        let overrides = Overrides { kubernetes_version: Some(version.to_string()), ..Overrides::default() };
+        let overrides = Overrides { kubernetes_version: Some(version), ..Overrides::default() };
         let mut out = Findings::new("", "");
         let mut spec = normalise(cluster, None, &overrides, At::nowhere(), &mut out);
         out.finish().map_err(for_no_file)?;

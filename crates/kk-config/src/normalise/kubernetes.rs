@@ -24,8 +24,8 @@ pub(super) fn kubernetes(
 ) -> Kubernetes {
     refuse_other_distributions(&doc, at, out);
     let version = match &overrides.kubernetes_version {
-        Some(text) => version(text, " given on the command line", At::nowhere(), out),
-        None => version(&doc.version, "", at.key("version"), out),
+        Some(version) => *version,
+        None => version(&doc.version, at.key("version"), out),
     };
     check_names(&doc, at, out);
     if doc.proxy_mode == ProxyMode::Nftables && !version.at_least(1, 31) {
@@ -149,11 +149,11 @@ fn refuse_other_distributions(doc: &v1alpha2::Kubernetes, at: At<'_>, out: &mut 
     out.error(at.key("containerManager"), message, "use containerd; it runs the same images");
 }
 
-pub(super) fn version(text: &str, origin: &str, at: At<'_>, out: &mut Findings<'_>) -> KubeVersion {
+pub(super) fn version(text: &str, at: At<'_>, out: &mut Findings<'_>) -> KubeVersion {
     let message = match text.parse::<KubeVersion>() {
         Ok(version) if version.is_supported() => return version,
-        Ok(version) => format!("Kubernetes {version}{origin} is not supported"),
-        Err(_) => format!("`{text}`{origin} is not a Kubernetes version"),
+        Ok(version) => format!("Kubernetes {version} is not supported"),
+        Err(_) => format!("`{text}` is not a Kubernetes version"),
     };
     let example = KubeVersion::default();
     out.error(

@@ -35,7 +35,7 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
             out.error(at.key("type"), "only the type `kubernetes` can be installed", "remove this entry");
             continue;
         }
-        let known = kubernetes::version(&one.version, "", at.key("version"), out);
+        let known = kubernetes::version(&one.version, at.key("version"), out);
         let stands_in = one.version.parse() != Ok(known);
         if !stands_in && !kubernetes.insert(known) {
             out.error(at, format!("{known} is there twice"), "remove one of them");
@@ -137,7 +137,7 @@ fn components(
 
 /// Removes the leading v. `None`: an error was reported.
 fn version(key: &'static str, text: &str, at: At<'_>, out: &mut Findings<'_>) -> Option<String> {
-    let bare = registry::version(text);
+    let bare = registry::component_version(text);
     if bare.is_none() {
         let message = format!("`{text}` is not a version of {key}");
         out.error(at, message, "give it as it was released, such as 1.2.3");

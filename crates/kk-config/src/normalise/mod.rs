@@ -25,6 +25,7 @@ mod syntax;
 mod system;
 mod typed;
 
+pub use registry::component_version;
 pub use syntax::go_duration;
 
 pub(crate) use manifest::manifest;

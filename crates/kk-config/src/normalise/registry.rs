@@ -153,22 +153,22 @@ pub(super) fn components(
     out: &mut Findings<'_>,
 ) -> Components {
     for ((key, version), (_, given)) in components.iter_mut().zip(given.iter()) {
-        let (text, origin, at) = match (given, version.take()) {
-            (Some(text), _) => (text.to_owned(), " given on the command line", At::nowhere()),
-            (None, Some(text)) => (text, "", at.key(key)),
-            (None, None) => continue,
-        };
-        *version = self::version(&text);
+        if let Some(given) = given {
+            *version = Some(given.to_owned());
+            continue;
+        }
+        let Some(text) = version.take() else { continue };
+        *version = component_version(&text);
         if version.is_none() {
-            let message = format!("`{text}`{origin} is not a version of {key}");
-            out.error(at, message, "give it as it was released, such as 1.2.3");
+            let message = format!("`{text}` is not a version of {key}");
+            out.error(at.key(key), message, "give it as it was released, such as 1.2.3");
         }
     }
     components
 }
 
-/// A version without its v, if it can be one.
-pub(super) fn version(text: &str) -> Option<String> {
+/// The version of a component without its `v`, if the text can be one.
+pub fn component_version(text: &str) -> Option<String> {
     let bare = text.strip_prefix('v').unwrap_or(text);
     let fits = bare.starts_with(|c: char| c.is_ascii_digit())
         && bare.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+".contains(&b));

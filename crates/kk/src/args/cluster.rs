@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use kk_config::KubeVersion;
 use kk_connector::HostKeyPolicy;
 
-use super::artifact::SignatureOptions;
+use super::{artifact::SignatureOptions, versions_given};
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -31,8 +32,8 @@ pub struct CreateCluster {
     pub filename: Option<PathBuf>,
 
     /// Kubernetes version, instead of the one in the file
-    #[arg(long, value_name = "VERSION")]
-    pub with_kubernetes: Option<String>,
+    #[arg(long, value_name = "VERSION", value_parser = versions_given::kubernetes)]
+    pub with_kubernetes: Option<KubeVersion>,
 
     /// Also install KubeSphere; a VERSION must match the payload in spec.kubesphere.image
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "", requires = "filename")]

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use kk_config::KubeVersion;
+
+use super::versions_given;
 
 /// Options of `kk create config`.
 #[derive(Debug, Args)]
@@ -16,8 +19,8 @@ pub struct CreateConfig {
     pub name: String,
 
     /// Kubernetes version [default: shown by `kk version`]
-    #[arg(long, value_name = "VERSION")]
-    pub with_kubernetes: Option<String>,
+    #[arg(long, value_name = "VERSION", value_parser = versions_given::kubernetes)]
+    pub with_kubernetes: Option<KubeVersion>,
 
     /// File to write, or - for stdout [default: config-NAME.yaml]
     #[arg(short, long, value_name = "FILE")]

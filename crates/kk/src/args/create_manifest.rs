@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use kk_config::KubeVersion;
+
+use super::versions_given;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,8 +28,8 @@ pub struct CreateManifest {
     pub kubeconfig: Option<PathBuf>,
 
     /// Kubernetes versions, separated by commas; with -f, instead of the one in the file
-    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
-    pub with_kubernetes: Vec<String>,
+    #[arg(long, value_name = "VERSION", value_delimiter = ',', value_parser = versions_given::kubernetes)]
+    pub with_kubernetes: Vec<KubeVersion>,
 
     /// Architectures of hosts that do not set `arch` in the file
     #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "amd64")]

@@ -17,6 +17,7 @@ pub mod typing;
 mod upgrade;
 mod version;
 mod versions;
+mod versions_given;
 
 pub use artifact::{
     Artifact, ArtifactDiff, ArtifactExport, ArtifactImages, ArtifactImagesPush, ArtifactImport,

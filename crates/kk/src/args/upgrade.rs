@@ -4,11 +4,11 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, builder::PossibleValuesParser};
 use kk_artifact::Component;
-use kk_config::Components;
+use kk_config::{Components, KubeVersion};
 use kk_engine::Most;
 
 use super::cluster::{RunOptions, SourceOptions};
-use super::duration;
+use super::{duration, versions_given};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,8 +33,8 @@ pub struct Upgrade {
     pub filename: PathBuf,
 
     /// Kubernetes version, instead of the version in the file
-    #[arg(long, value_name = "VERSION")]
-    pub with_kubernetes: Option<String>,
+    #[arg(long, value_name = "VERSION", value_parser = versions_given::kubernetes)]
+    pub with_kubernetes: Option<KubeVersion>,
 
     /// Also install or update KubeSphere; a VERSION must match the payload in spec.kubesphere.image
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = "")]
@@ -69,27 +69,27 @@ pub struct Upgrade {
 #[derive(Debug, Args)]
 pub struct ComponentOptions {
     /// Version of etcd, instead of the version in the file or the default for the Kubernetes version
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = versions_given::component)]
     with_etcd: Option<String>,
 
     /// Version of containerd
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = versions_given::component)]
     with_containerd: Option<String>,
 
     /// Version of runc
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = versions_given::component)]
     with_runc: Option<String>,
 
     /// Version of the CNI plugins
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = versions_given::component)]
     with_cni_plugins: Option<String>,
 
     /// Version of crictl
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = versions_given::component)]
     with_crictl: Option<String>,
 
     /// Version of CoreDNS
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = versions_given::component)]
     with_coredns: Option<String>,
 
     /// Keep the current versions of these components, even if the file sets others

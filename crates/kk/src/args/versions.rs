@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use kk_config::KubeVersion;
+
+use super::versions_given;
 
 use super::cluster::OutputFormat;
 
@@ -56,8 +59,8 @@ Examples:
 Versions in spec.components of a configuration file take precedence over these defaults.")]
 pub struct ShowVersions {
     /// Kubernetes version
-    #[arg(value_name = "VERSION")]
-    pub kubernetes: Option<String>,
+    #[arg(value_name = "VERSION", value_parser = versions_given::kubernetes)]
+    pub kubernetes: Option<KubeVersion>,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "documented at the type")]

@@ -10,10 +10,10 @@ use crate::args::{CreateConfig, Style};
 use crate::error::Error;
 use crate::printer::Printer;
 
-use super::{load, new_file};
+use super::new_file;
 
 pub(super) fn run(args: &CreateConfig, printer: &Printer) -> Result<(), Error> {
-    let version = load::version(args.with_kubernetes.as_deref(), load::WITH_KUBERNETES)?;
+    let version = args.with_kubernetes.unwrap_or_default();
     let path = args.filename.clone().unwrap_or_else(|| PathBuf::from(format!("config-{}.yaml", args.name)));
     let text = kk_config::sample(&args.name, version, style(args.style), &quote(&path.to_string_lossy()))
         .map_err(|errors| Error::Config(without_places(errors)))?;

@@ -15,9 +15,6 @@ use crate::error::Error;
 /// An address of the documentation range (RFC 5737): nothing is sent there.
 const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 
-/// The option that names a version.
-pub(super) const WITH_KUBERNETES: &str = "--with-kubernetes";
-
 /// Bytes that are read of a file: far more than any cluster needs, far less than a device or an image has.
 const LARGEST: u64 = 16 << 20;
 
@@ -28,26 +25,26 @@ pub(super) struct Input {
 }
 
 /// The cluster that the command line names.
-pub(super) fn input(file: Option<&Path>, kubernetes: Option<&str>) -> Result<Input, Error> {
+pub(super) fn input(file: Option<&Path>, kubernetes: Option<KubeVersion>) -> Result<Input, Error> {
     input_with(file, &overrides(kubernetes))
 }
 
 /// The same, with all that the command line may say in place of the file.
 pub(super) fn input_with(file: Option<&Path>, overrides: &Overrides) -> Result<Input, Error> {
     let Some(file) = file else {
-        let spec = all_in_one(overrides.kubernetes_version.as_deref())?;
+        let spec = all_in_one(overrides.kubernetes_version)?;
         return Ok(Input { spec, warnings: Vec::new() });
     };
     let Loaded { spec, warnings, .. } = load(file, overrides)?;
     Ok(Input { spec, warnings })
 }
 
-fn overrides(kubernetes: Option<&str>) -> Overrides {
-    Overrides { kubernetes_version: kubernetes.map(str::to_owned), ..Overrides::default() }
+fn overrides(kubernetes: Option<KubeVersion>) -> Overrides {
+    Overrides { kubernetes_version: kubernetes, ..Overrides::default() }
 }
 
 /// Reads a file, or standard input for `-`, and checks it.
-pub(super) fn file(path: &Path, kubernetes: Option<&str>) -> Result<Loaded, Error> {
+pub(super) fn file(path: &Path, kubernetes: Option<KubeVersion>) -> Result<Loaded, Error> {
     load(path, &overrides(kubernetes))
 }
 
@@ -144,17 +141,7 @@ fn unreadable(name: &str, error: &io::Error) -> Error {
     Error::config(format!("cannot read {name}: {error}"), hint)
 }
 
-/// A version from the command line, or the default. `command` is what the version is written behind.
-pub(super) fn version(text: Option<&str>, command: &str) -> Result<KubeVersion, Error> {
-    let default = KubeVersion::default();
-    let Some(text) = text else { return Ok(default) };
-    text.parse().map_err(|error: kk_config::InvalidVersion| Error::Usage {
-        message: error.to_string(),
-        hint: format!("write {command} {default}"),
-    })
-}
-
-fn all_in_one(kubernetes: Option<&str>) -> Result<Spec, Error> {
+fn all_in_one(kubernetes: Option<KubeVersion>) -> Result<Spec, Error> {
     let doing = "describe this machine as a cluster";
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_err(|error| Error::other(doing, format!("its host name cannot be read: {error}")))?;
@@ -163,7 +150,7 @@ fn all_in_one(kubernetes: Option<&str>) -> Result<Spec, Error> {
         cause: "it has no IPv4 address towards other machines".into(),
         hint: Some("write a file with the address (`kk create config`) and use -f".into()),
     })?;
-    Spec::all_in_one(hostname.trim(), address, version(kubernetes, WITH_KUBERNETES)?).map_err(Error::Config)
+    Spec::all_in_one(hostname.trim(), address, kubernetes.unwrap_or_default()).map_err(Error::Config)
 }
 
 /// The address that the control machine uses towards others: the kernel's choice of source for its default route.

@@ -23,7 +23,7 @@ use super::{
 pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus, Error> {
     Run::check_consent(&args.run, printer)?;
     let overrides = Overrides {
-        kubernetes_version: args.with_kubernetes.clone(),
+        kubernetes_version: args.with_kubernetes,
         kubesphere_version: args.with_kubesphere.clone(),
         components: args.components.given(),
     };

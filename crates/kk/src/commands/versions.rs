@@ -13,7 +13,7 @@ use crate::args::{
 use crate::error::Error;
 use crate::printer::{Printer, Table, text};
 
-use super::{artifact, load, new_file};
+use super::{artifact, new_file};
 
 const WIDEST: usize = 110;
 
@@ -85,7 +85,7 @@ fn by_version(catalogue: &Catalogue, component: Component) -> Vec<(String, Strin
 
 fn show(args: &ShowVersions, printer: &Printer) -> Result<(), Error> {
     let catalogue = catalogue(&args.from)?;
-    let kubernetes = load::version(args.kubernetes.as_deref(), "kk versions show")?;
+    let kubernetes = args.kubernetes.unwrap_or_default();
     let versions = Versions::for_kubernetes(kubernetes, &Components::default()).ok_or_else(|| {
         let hint = "see kk version for the oldest and the newest".to_owned();
         Error::Usage { message: format!("Kubernetes {kubernetes} is not supported"), hint }

@@ -379,11 +379,17 @@ fn answers_fit_the_command() {
         ("upgrade –with-kubernetes v1.36.4", 2, ["an en dash `–` (U+2013)", "write `--with-kubernetes`"]),
         (
             "create config --with-kubernetes v1.23.17 -f -",
-            3,
+            2,
             ["Kubernetes v1.23.17 is not supported", "1.28 to 1.37"],
         ),
         ("create config --name Prod -f -", 3, ["`Prod` cannot name a cluster", "small letters"]),
-        ("versions show v1.36", 2, ["`v1.36` is not a Kubernetes version", "write kk versions show v1."]),
+        ("versions show v1.36", 2, ["`v1.36` is not a Kubernetes version", "such as v1."]),
+        (
+            "upgrade -f c.yaml --with-kubernetes latest",
+            2,
+            ["`latest` is not a Kubernetes version", "such as v1."],
+        ),
+        ("upgrade -f c.yaml --with-etcd newest", 2, ["--with-etcd", "`newest` is not a version"]),
         (
             "create manifest --with-kubernetes v1.30.7,v1.32.1 -o m1.yaml",
             0,

@@ -35,7 +35,7 @@ pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), 
     let mut versions = args.with_kubernetes.clone();
     if let Some(live) = &live {
         arches.clone_from(&live.arches);
-        versions.extend(live.kubernetes.iter().map(ToString::to_string));
+        versions.extend(&live.kubernetes);
     }
     let mut manifest: Option<Manifest> = None;
     let specs = specs(args, &versions, printer)?;
@@ -88,18 +88,18 @@ fn left_out(versions: impl Iterator<Item = KubeVersion>) -> Option<Warning> {
 }
 
 /// A cluster for each version of Kubernetes.
-fn specs(args: &CreateManifest, versions: &[String], printer: &Printer) -> Result<Vec<Spec>, Error> {
+fn specs(args: &CreateManifest, versions: &[KubeVersion], printer: &Printer) -> Result<Vec<Spec>, Error> {
     let Some(file) = &args.filename else {
-        return versions.iter().map(|version| any_cluster(version)).collect();
+        return versions.iter().map(|version| any_cluster(*version)).collect();
     };
-    let loaded = load::file(file, args.with_kubernetes.first().map(String::as_str))?;
+    let loaded = load::file(file, args.with_kubernetes.first().copied())?;
     for warning in &loaded.warnings {
         printer.warning(error::warning(warning));
     }
     let mut specs = vec![loaded.spec];
-    for version in args.with_kubernetes.iter().skip(1) {
+    for version in args.with_kubernetes.iter().copied().skip(1) {
         let mut spec = specs[0].clone();
-        spec.kubernetes.version = load::version(Some(version), load::WITH_KUBERNETES)?;
+        spec.kubernetes.version = version;
         specs.push(spec);
     }
     Ok(specs)
@@ -107,7 +107,7 @@ fn specs(args: &CreateManifest, versions: &[String], printer: &Printer) -> Resul
 
 /// Adds the contents of a running cluster, which has its own images. Without versions in `more`, the only default image that is
 /// kept is pause, because it is in no container of a pod. With `more`, all default images are kept.
-fn add_live(manifest: &mut Manifest, live: LiveCluster, more: &[String]) {
+fn add_live(manifest: &mut Manifest, live: LiveCluster, more: &[KubeVersion]) {
     if more.is_empty() {
         manifest.images.retain(|image| image.path == "pause");
     }
@@ -119,8 +119,7 @@ fn add_live(manifest: &mut Manifest, live: LiveCluster, more: &[String]) {
 }
 
 /// A cluster with all defaults. Its one host is a placeholder.
-fn any_cluster(version: &str) -> Result<Spec, Error> {
-    let version: KubeVersion = load::version(Some(version), load::WITH_KUBERNETES)?;
+fn any_cluster(version: KubeVersion) -> Result<Spec, Error> {
     let mut spec = Spec::all_in_one("node1", Ipv4Addr::new(192, 0, 2, 1), version).map_err(Error::Config)?;
     spec.name = "offline".into();
     Ok(spec)
