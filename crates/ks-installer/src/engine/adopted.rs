@@ -19,6 +19,8 @@ pub(super) const ORIGIN: &str = "installer.kubesphere.io/origin";
 pub(super) const ADOPTED: &str = "adopted";
 /// Label of the objects that kube-apiserver makes when it starts. Without some of them, no account has any rights.
 const OF_KUBERNETES: &str = "kubernetes.io/bootstrapping";
+/// API group of the roles of Kubernetes.
+const RBAC: &str = "rbac.authorization.k8s.io";
 /// Maps to which others add keys: an owner has keys, not the whole map.
 const SHARED_MAPS: [&str; 4] = ["labels", "annotations", "data", "binaryData"];
 /// Fields of the metadata that the API server writes.
@@ -223,7 +225,11 @@ fn former(known: &Value, live: &Value, wanted: &Value) -> Value {
 
 /// Whether a binding gets another role. The API server refuses that change, so the binding is deleted and replaced.
 fn has_other_role(live: &Value, wanted: &Value) -> bool {
-    !live["roleRef"].is_null() && live["roleRef"] != wanted["roleRef"]
+    let [live, wanted] = [live, wanted].map(|binding| &binding["roleRef"]);
+    // The API server sets this group where the payload has none.
+    let group = |role: &Value| role["apiGroup"].as_str().unwrap_or(RBAC).to_owned();
+    let differs = ["kind", "name"].iter().any(|key| live[key] != wanted[key]);
+    live.is_object() && (differs || group(live) != group(wanted))
 }
 
 /// Notes the subjects, labels and annotations that `wanted` does not set: the replacement of a binding does not have them.
@@ -337,6 +343,55 @@ mod tests {
         let then = json!({"data": {"a": "1", "b": "first"}});
         let second = former(&first, &then, &json!({"data": {"a": "2", "b": "2"}}));
         assert_eq!(second, live);
+    }
+
+    #[test]
+    fn a_binding_has_another_role_if_the_role_or_its_group_differs() {
+        let role = |group: Value, kind: &str, name: &str| json!({"roleRef": {"apiGroup": group, "kind": kind, "name": name}});
+        let defaulted = |kind: &str, name: &str| json!({"roleRef": {"kind": kind, "name": name}});
+        let live = role(json!(RBAC), "Role", "r");
+        for (case, live, wanted, expected) in [
+            ("equal", &live, live.clone(), false),
+            ("default_group", &live, defaulted("Role", "r"), false),
+            ("null_group", &live, role(Value::Null, "Role", "r"), false),
+            ("other_name", &live, defaulted("Role", "s"), true),
+            ("other_kind", &live, defaulted("ClusterRole", "r"), true),
+            ("other_group", &live, role(json!("iam.kubesphere.io"), "Role", "r"), true),
+            ("no_binding", &json!({"data": {}}), json!({"data": {"a": "b"}}), false),
+        ] {
+            assert_eq!(has_other_role(live, &wanted), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_replaced_binding_gets_back_the_fields_that_the_payload_does_not_set() {
+        let subjects = json!([{"kind": "User", "name": "u"}]);
+        let live = json!({"subjects": subjects, "metadata": {"labels": {"a": "live", "b": "live", COMPONENT_LABEL: "c"},
+            "annotations": {"x": "live", ORIGIN: ADOPTED}}});
+        let rest = json!({"labels": {"a": "live", "b": "live"}, "annotations": {"x": "live"}});
+        for (case, live, known, wanted, expected) in [
+            ("nothing_known", &live, json!({}), json!({}), json!({"subjects": subjects, "metadata": rest})),
+            ("subjects_set", &live, json!({}), json!({"subjects": []}), json!({"metadata": rest})),
+            (
+                "subjects_known",
+                &live,
+                json!({"subjects": null}),
+                json!({}),
+                json!({"subjects": null, "metadata": rest}),
+            ),
+            (
+                "label_known",
+                &live,
+                json!({"metadata": {"labels": {"a": "first", "b": null}}}),
+                json!({"subjects": []}),
+                json!({"metadata": {"labels": {"a": "first", "b": null}, "annotations": {"x": "live"}}}),
+            ),
+            ("nothing_live", &json!({}), json!({}), json!({}), json!({})),
+        ] {
+            let mut former = known;
+            note_the_rest(&mut former, live, &wanted);
+            assert_eq!(former, expected, "{case}");
+        }
     }
 
     #[test]
