@@ -22,7 +22,7 @@ use shell_operator::metrics::OperatorMetrics;
 
 pub use compare::{contains, differences, digest};
 pub use id::Id;
-pub use pods::{has_ended, keeps_ending, pods_query, stuck};
+pub use pods::{has_ended, is_pod_of, keeps_ending, pods_query, stuck};
 pub use ready::{Readiness, readiness};
 
 /// Owner of the fields that are applied.
@@ -33,6 +33,8 @@ const TIMEOUT: Duration = Duration::from_secs(40);
 const TRIES: u32 = 10;
 /// Longest pause that the API server may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Objects of one page of a list, as many as kubectl requests at once.
+const PAGE: usize = 500;
 
 /// The API server.
 pub struct Api {
@@ -94,6 +96,14 @@ impl From<FindError> for ApiError {
     }
 }
 
+/// A page of a list.
+#[derive(Default)]
+struct Page {
+    items: Vec<Value>,
+    /// Token that requests the next page, if there is one.
+    next: Option<String>,
+}
+
 impl Api {
     /// The API server that `settings` name. Does not talk to it yet.
     pub async fn connect(settings: &ClientSettings) -> Result<Self, cluster::ClientError> {
@@ -125,22 +135,36 @@ impl Api {
 
     /// Objects of a kind, in a namespace or in all. A kind that is not known has none.
     pub async fn list(&self, of: &Id, query: &str) -> Result<Vec<Value>, ApiError> {
+        Ok(self.page(of, query).await?.items)
+    }
+
+    /// The same for the objects that `keep` accepts. It requests them in pages: all of them may need too much memory.
+    pub async fn list_where(&self, of: &Id, keep: impl Fn(&Value) -> bool) -> Result<Vec<Value>, ApiError> {
+        let (mut kept, mut query) = (Vec::new(), format!("limit={PAGE}"));
+        loop {
+            let page = self.page(of, &query).await?;
+            kept.extend(page.items.into_iter().filter(&keep));
+            let Some(next) = page.next else { return Ok(kept) };
+            query = format!("limit={PAGE}&continue={next}");
+        }
+    }
+
+    async fn page(&self, of: &Id, query: &str) -> Result<Page, ApiError> {
         let resource = match self.find(of).await {
             Ok(resource) => resource,
-            Err(ApiError::NoKind(_)) => return Ok(Vec::new()),
+            Err(ApiError::NoKind(_)) => return Ok(Page::default()),
             Err(error) => return Err(error),
         };
         let path = resource.collection(Some(&of.namespace));
         let list = found(self.send(Method::GET, &format!("{path}?{query}"), None).await)?;
-        let mut items = list.map_or(Vec::new(), |mut list| match list["items"].take() {
-            Value::Array(items) => items,
-            _ => Vec::new(),
-        });
+        let mut list = list.unwrap_or_default();
+        let Value::Array(mut items) = list["items"].take() else { return Ok(Page::default()) };
         for item in &mut items {
             item["apiVersion"] = of.api_version.clone().into();
             item["kind"] = resource.kind.clone().into();
         }
-        Ok(items)
+        let next = list["metadata"]["continue"].as_str().filter(|next| !next.is_empty());
+        Ok(Page { items, next: next.map(str::to_owned) })
     }
 
     /// Server-side apply: the fields of `object` become ours. Returns the object as it is then.
@@ -285,8 +309,9 @@ mod tests {
 
     use super::*;
 
-    /// An API server that gives these answers, one after another, each on a connection of its own; and how many it gave.
-    async fn api(answers: Vec<String>) -> (Api, std::thread::JoinHandle<usize>) {
+    /// An API server that gives these answers, one after another, each on a connection of its own, and returns the paths of the
+    /// requests.
+    async fn api(answers: Vec<String>) -> (Api, std::thread::JoinHandle<Vec<String>>) {
         install_crypto_provider();
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let dir = tempfile::TempDir::new().unwrap();
@@ -300,14 +325,15 @@ mod tests {
         let settings = ClientSettings { kubeconfig: Some(kubeconfig), ..ClientSettings::default() };
         let api = Api::connect(&settings).await.unwrap();
         let serve = move || {
-            let count = answers.len();
-            for answer in answers {
+            let serve_one = |answer: String| {
                 let (mut client, _) = listener.accept().unwrap();
                 let lines = BufReader::new(client.try_clone().unwrap()).lines();
-                lines.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
+                let head: Vec<String> =
+                    lines.map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
                 client.write_all(answer.as_bytes()).unwrap();
-            }
-            count
+                head[0].split(' ').nth(1).unwrap().to_owned()
+            };
+            answers.into_iter().map(serve_one).collect()
         };
         (api, std::thread::spawn(serve))
     }
@@ -331,6 +357,32 @@ mod tests {
         api.found().insert(("v1".to_owned(), "Namespace".to_owned()), Resource::namespaces());
         let found = api.list(&Id::new("v1", "Namespace", "", ""), "").await.unwrap();
         assert_eq!(found.len(), 1);
-        assert_eq!(server.join().unwrap(), 3);
+        assert_eq!(server.join().unwrap().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn objects_are_selected_page_by_page() {
+        let page = |names: [&str; 2], next: Value| {
+            let items = names.map(|name| json!({"metadata": {"name": name}}));
+            answer(
+                "200 OK",
+                &json!({"kind": "NamespaceList", "apiVersion": "v1", "metadata": {"continue": next}, "items": items}),
+            )
+        };
+        let (api, server) = api(vec![
+            page(["a", "b"], json!("first")),
+            page(["c", "a-d"], json!("second")),
+            page(["a-e", "f"], Value::Null),
+        ])
+        .await;
+        api.found().insert(("v1".to_owned(), "Namespace".to_owned()), Resource::namespaces());
+        let begins_with_a =
+            |object: &Value| object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with('a'));
+        let found = api.list_where(&Id::new("v1", "Namespace", "", ""), begins_with_a).await.unwrap();
+        let found: Vec<String> = found.iter().map(|object| Id::of(object).to_string()).collect();
+        assert_eq!(found, ["Namespace a", "Namespace a-d", "Namespace a-e"]);
+        let path = "/api/v1/namespaces?limit=500";
+        let paths = [path.to_owned(), format!("{path}&continue=first"), format!("{path}&continue=second")];
+        assert_eq!(server.join().unwrap(), paths);
     }
 }

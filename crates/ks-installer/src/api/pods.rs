@@ -1,6 +1,8 @@
-//! What keeps pods of a workload from starting.
+//! The pods of a workload, and the reasons why one of them does not start.
 
 use serde_json::Value;
+
+use super::Id;
 
 /// Reasons for which a container waits until somebody changes something. One that ends again and again is not among them: it may
 /// wait for another component.
@@ -19,6 +21,25 @@ pub fn pods_query(workload: &Value) -> Option<String> {
     let words: Vec<String> =
         labels.iter().filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
     (!words.is_empty()).then(|| format!("labelSelector={}", words.join(",")))
+}
+
+/// Whether a Deployment, `StatefulSet` or `DaemonSet` has created a pod, perhaps before it was deleted. Labels do not show that: pods
+/// of users can have the same ones.
+pub fn is_pod_of(pod: &Value, workload: &Id) -> bool {
+    let metadata = &pod["metadata"];
+    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let Some(controller) = owners.into_iter().find(|owner| owner["controller"] == true) else { return false };
+    let is_controller = |kind: &str, name: &str| {
+        ["apiVersion", "kind", "name"].map(|key| controller[key].as_str())
+            == [&workload.api_version, kind, name].map(Some)
+    };
+    let is_owned = if workload.kind == "Deployment" {
+        let hash = metadata["labels"]["pod-template-hash"].as_str().unwrap_or_default();
+        is_controller("ReplicaSet", &format!("{}-{hash}", workload.name))
+    } else {
+        is_controller(&workload.kind, &workload.name)
+    };
+    is_owned && metadata["namespace"].as_str() == Some(workload.namespace.as_str())
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
@@ -94,6 +115,31 @@ mod tests {
         let said = "main of pod p was restarted 4 times, and ended with exit code 2 (Error) last";
         assert_eq!(keeps_ending(&pod("CrashLoopBackOff")).as_deref(), Some(said));
         assert_eq!(keeps_ending(&pod("ContainerCreating")), None);
+    }
+
+    #[test]
+    fn only_pods_that_a_workload_created_are_its_pods() {
+        let owner = |kind: &str, name: &str| json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": true});
+        let other = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a-5c", "uid": "u"});
+        let of_group = json!({"apiVersion": "apps.kruise.io/v1", "kind": "DaemonSet", "name": "a", "uid": "u", "controller": true});
+        for (case, kind, namespace, owners, expected) in [
+            ("of_a_deployment", "Deployment", "n", json!([owner("ReplicaSet", "a-5c")]), true),
+            ("of_a_longer_name", "Deployment", "n", json!([owner("ReplicaSet", "a-b-5c")]), false),
+            ("of_another_hash", "Deployment", "n", json!([owner("ReplicaSet", "a-b")]), false),
+            ("of_a_stateful_set", "StatefulSet", "n", json!([owner("StatefulSet", "a")]), true),
+            ("of_a_daemon_set", "DaemonSet", "n", json!([owner("DaemonSet", "a")]), true),
+            ("of_another_kind", "DaemonSet", "n", json!([owner("StatefulSet", "a")]), false),
+            ("of_another_name", "DaemonSet", "n", json!([owner("DaemonSet", "b")]), false),
+            ("of_another_group", "DaemonSet", "n", json!([of_group]), false),
+            ("elsewhere", "DaemonSet", "m", json!([owner("DaemonSet", "a")]), false),
+            ("owner_but_not_controller", "Deployment", "n", json!([other]), false),
+            ("second_owner", "Deployment", "n", json!([other, owner("ReplicaSet", "a-5c")]), true),
+            ("orphan", "Deployment", "n", Value::Null, false),
+        ] {
+            let pod = json!({"metadata": {"namespace": "n", "name": "p", "labels": {"pod-template-hash": "5c"},
+                "ownerReferences": owners}});
+            assert_eq!(is_pod_of(&pod, &Id::new("apps/v1", kind, namespace, "a")), expected, "{case}");
+        }
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Engine {
             return Ok(());
         }
         self.forget_releases(&mut inventory, &releases).await?;
-        self.inventories.save(name, Inventory { hash, ready: true, due, pods: Vec::new(), ..inventory }).await
+        self.inventories.save(name, Inventory { hash, ready: true, due, ..inventory }).await
     }
 
     /// Enters objects that are not in the inventory, before they are touched, and the former values of what is about to be

@@ -32,9 +32,6 @@ pub struct Inventory {
     /// Releases that are recorded as helm does it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub releases: Vec<ReleaseName>,
-    /// The pods of workloads that a removal deletes. They can run longer than their workloads exist.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pods: Vec<PodSelector>,
     /// Its objects.
     pub objects: Vec<Entry>,
 }
@@ -46,15 +43,6 @@ pub struct ReleaseName {
     pub namespace: String,
     /// Its name.
     pub name: String,
-}
-
-/// Selects the pods of a workload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PodSelector {
-    /// Their namespace.
-    pub namespace: String,
-    /// The query that lists them.
-    pub query: String,
 }
 
 /// An object of an inventory.
@@ -227,4 +215,19 @@ fn read(secret: &Value) -> Result<Inventory, String> {
     let text = secret["data"][KEY].as_str().ok_or_else(|| format!("it has no {KEY}"))?;
     let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inventory_of_an_older_version_is_read() {
+        let text = r#"{"hash": "", "ready": false, "pods": [{"namespace": "n", "query": "labelSelector=a=b"}], "objects":
+            [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "n", "name": "d", "origin": "created", "uid": "",
+            "applied": "", "live": ""}]}"#;
+        let read = read(&json!({"data": {KEY: STANDARD.encode(text)}})).unwrap();
+        let id = Id::new("apps/v1", "Deployment", "n", "d");
+        assert_eq!(read.objects, [Entry::new(id, Origin::Created)]);
+    }
 }

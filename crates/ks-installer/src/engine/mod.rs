@@ -37,7 +37,7 @@ pub use desired::{Desired, desired};
 pub use extension::{DELETED as DELETED_FOR_EXTENSIONS, LOOKED_AT as LOOKED_AT_FOR_EXTENSIONS};
 pub use failure::{Failure, Reason};
 pub use generated::examples;
-pub use inventory::{Entry, Inventories, Inventory, Origin, PodSelector, ReleaseName};
+pub use inventory::{Entry, Inventories, Inventory, Origin, ReleaseName};
 pub use pass::{Goal, Phase, Report, Suspects};
 pub use plan::Change;
 

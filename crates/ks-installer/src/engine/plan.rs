@@ -75,7 +75,13 @@ impl Engine {
             .objects
             .into_iter()
             .filter(|entry| !wanted.iter().any(|id| id.is_same_object(&entry.id)));
-        changes.extend(outdated.map(end_of));
+        for entry in outdated {
+            // A deleted workload stays in the inventory until its pods have ended.
+            let is_adopted = entry.origin == Origin::Adopted;
+            if is_adopted || self.api.get(&entry.id).await.map_err(Failure::at(&entry.id))?.is_some() {
+                changes.push(end_of(entry));
+            }
+        }
         Ok(changes)
     }
 

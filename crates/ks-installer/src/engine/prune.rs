@@ -4,7 +4,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 
 use super::adopted::Fate;
-use super::inventory::{Entry, Inventory};
+use super::inventory::{Entry, Inventory, Origin};
 use super::removal_order::Step;
 use super::{AT_ONCE, Engine, Failure};
 use crate::api::Id;
@@ -34,7 +34,10 @@ impl Engine {
                 .cloned()
                 .collect();
             self.delete_all(&component.name, inventory, &these, component.time_to_go()).await?;
+            let outlived = self.outlived(&these).await?;
             inventory.objects.retain(|entry| !these.contains(entry));
+            // If the component is removed, their pods are waited for.
+            inventory.objects.extend(outlived.into_iter().map(|id| Entry::new(id, Origin::Created)));
         }
         for entry in inventory.objects.iter_mut().filter(|entry| !wanted.contains(&entry.id)) {
             entry.live.clear();

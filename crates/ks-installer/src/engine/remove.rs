@@ -36,9 +36,7 @@ impl Engine {
         };
         let traces = definition.map_or(&[][..], |component| &component.remove.traces);
         let leaves_traces = has(&inventory, Step::Definitions) || !traces.is_empty();
-        // Those of an earlier attempt stay noted: its workloads are gone, but their pods may run.
-        let is_changed = leaves_traces && self.note_pods(name, &mut inventory).await?;
-        if is_changed || inventory.ready || !inventory.hash.is_empty() {
+        if inventory.ready || !inventory.hash.is_empty() {
             // Switched on again in the middle of it, everything has to be looked at.
             inventory = Inventory { hash: String::new(), ready: false, ..inventory };
             inventory.objects.iter_mut().for_each(|entry| entry.applied.clear());
@@ -64,9 +62,11 @@ impl Engine {
                 self.delete_claims_of(name, &inventory, &these).await?;
             }
             self.delete_all(name, &inventory, &these, time).await?;
-            if step == Step::Workloads && leaves_traces && self.is_unattended(&inventory, progress).await? {
+            if step == Step::Workloads && leaves_traces && self.is_unattended(&inventory).await? {
+                // A pod that does not end is a failure only if there is something to strip.
+                let ended = self.wait_ended(&inventory, progress).await;
                 self.delete_instances(name, &inventory, time, progress).await?;
-                self.remove_traces(traces).await?;
+                self.remove_traces(traces, &ended).await?;
             }
         }
         if policy == DataPolicy::Delete {
@@ -106,9 +106,10 @@ impl Engine {
                     deleted.push((id, uid));
                 }
             }
-            if !deleted.is_empty() && self.is_unattended(inventory, progress).await? {
+            if !deleted.is_empty() && self.is_unattended(inventory).await? {
+                let ended = self.wait_ended(inventory, progress).await;
                 for (id, uid) in &deleted {
-                    self.release(id, uid).await?;
+                    self.release(id, uid, &ended).await?;
                 }
             }
             self.wait_gone(&deleted, time).await?;

@@ -1,12 +1,13 @@
-//! What controllers of a component leave when they are gone: finalizers that no controller handles, marks in objects of
-//! others, and objects that they made in namespaces of users.
+//! Traces of controllers that are gone: finalizers that no controller handles, marks in objects of others, and objects that the
+//! controllers made in namespaces of users.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::adopted::Fate;
-use super::inventory::{Inventory, PodSelector};
+use super::inventory::{Entry, Inventory};
 use super::pass::Progress;
 use super::wait::Pause;
 use super::{Engine, Failure, Reason};
@@ -19,72 +20,72 @@ const OF_KUBERNETES: [&str; 2] = ["foregroundDeletion", "orphan"];
 const OWN_DOMAIN: &str = "installer.kubesphere.io";
 
 impl Engine {
-    /// Notes the pods of the workloads that a removal deletes. Returns whether the inventory has changed.
-    pub(super) async fn note_pods(
-        &self,
-        component: &str,
-        inventory: &mut Inventory,
-    ) -> Result<bool, Failure> {
-        let mut is_changed = false;
-        for entry in inventory.objects.iter().filter(|entry| runs(&entry.id)) {
-            let id = &entry.id;
-            let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? else { continue };
-            if entry.fate(&live, component, &inventory.releases) != Fate::Delete {
-                continue;
-            }
-            let Some(query) = api::pods_query(&live) else { continue };
-            let pods = PodSelector { namespace: id.namespace.clone(), query };
-            if !inventory.pods.contains(&pods) {
-                inventory.pods.push(pods);
-                is_changed = true;
-            }
-        }
-        Ok(is_changed)
-    }
-
-    /// Whether a component had controllers, and no workload and no pod of them is left. If only pods are left, it waits until they
-    /// have ended. It fails if one does not end, because that pod may add removed finalizers again.
-    pub(super) async fn is_unattended(
-        &self,
-        inventory: &Inventory,
-        progress: &Progress<'_>,
-    ) -> Result<bool, Failure> {
-        let mut had = false;
-        for entry in inventory.objects.iter().filter(|entry| runs(&entry.id)) {
-            had = true;
-            if self.api.get(&entry.id).await.map_err(Failure::at(&entry.id))?.is_some() {
+    /// Whether a component had controllers, and none of their workloads is left. Their pods may still run.
+    pub(super) async fn is_unattended(&self, inventory: &Inventory) -> Result<bool, Failure> {
+        let workloads = workloads(&inventory.objects);
+        for id in &workloads {
+            if self.api.get(id).await.map_err(Failure::at(id))?.is_some() {
                 return Ok(false);
             }
         }
-        if had {
-            self.wait_ended(&inventory.pods, progress).await?;
-        }
-        Ok(had)
+        Ok(!workloads.is_empty())
     }
 
-    async fn wait_ended(&self, selectors: &[PodSelector], progress: &Progress<'_>) -> Result<(), Failure> {
-        let begun = OffsetDateTime::now_utc();
-        for PodSelector { namespace, query } in selectors {
+    /// Waits until the pods of deleted workloads have ended. It fails if a pod does not end. Then nothing may be stripped, because
+    /// that pod may add it again.
+    pub(super) async fn wait_ended(
+        &self,
+        inventory: &Inventory,
+        progress: &Progress<'_>,
+    ) -> Result<(), Failure> {
+        let (workloads, begun) = (workloads(&inventory.objects), OffsetDateTime::now_utc());
+        let mut pause = Pause::begin();
+        loop {
+            let left = self.running_pods(&workloads).await?;
+            let Some(pod) = left.first() else { return Ok(()) };
+            let is_late = |pod: &&Value| OffsetDateTime::now_utc() >= time_to_end(pod, begun) + self.patience;
+            if let Some(late) = left.iter().find(is_late) {
+                return Err(does_not_end(late));
+            }
+            progress.waits(&format!("{} has not ended", Id::of(pod)));
+            pause.sleep().await;
+        }
+    }
+
+    async fn running_pods(&self, workloads: &[&Id]) -> Result<Vec<Value>, Failure> {
+        let namespaces: BTreeSet<&str> = workloads.iter().map(|id| id.namespace.as_str()).collect();
+        let runs = |pod: &Value| {
+            !api::has_ended(pod) && workloads.iter().any(|workload| api::is_pod_of(pod, workload))
+        };
+        let mut running = Vec::new();
+        for namespace in namespaces {
             let kind = Id::new("v1", "Pod", namespace, "");
-            let mut pause = Pause::begin();
-            loop {
-                let mut left = self.api.list(&kind, query).await.map_err(Failure::at(&kind))?;
-                left.retain(|pod| !api::has_ended(pod));
-                let Some(pod) = left.first() else { break };
-                let is_late =
-                    |pod: &&Value| OffsetDateTime::now_utc() >= time_to_end(pod, begun) + self.patience;
-                if let Some(late) = left.iter().find(is_late) {
-                    return Err(does_not_end(late));
-                }
-                progress.waits(&format!("{} has not ended", Id::of(pod)));
-                pause.sleep().await;
+            running.extend(self.api.list_where(&kind, runs).await.map_err(Failure::at(&kind))?);
+        }
+        Ok(running)
+    }
+
+    /// The deleted workloads among these objects of which pods still run.
+    pub(super) async fn outlived(&self, entries: &[Entry]) -> Result<Vec<Id>, Failure> {
+        let mut gone = Vec::new();
+        for id in workloads(entries) {
+            if self.api.get(id).await.map_err(Failure::at(id))?.is_none() {
+                gone.push(id);
             }
         }
-        Ok(())
+        let pods = self.running_pods(&gone).await?;
+        gone.retain(|id| pods.iter().any(|pod| api::is_pod_of(pod, id)));
+        Ok(gone.into_iter().cloned().collect())
     }
 
-    /// Takes the finalizers from an object that is deleted and whose controller is gone.
-    pub(super) async fn release(&self, id: &Id, uid: &str) -> Result<(), Failure> {
+    /// Takes the finalizers from an object that is deleted and whose controller is gone. `ended` is the result of the wait for its
+    /// pods.
+    pub(super) async fn release(
+        &self,
+        id: &Id,
+        uid: &str,
+        ended: &Result<(), Failure>,
+    ) -> Result<(), Failure> {
         // A plan stands for an extension that is installed: it is uninstalled, or its finalizer is named.
         if install_plan::is_plan(id) {
             return Ok(());
@@ -96,12 +97,18 @@ impl Engine {
         let Some(change) = without_finalizers(&live, |name| !OF_KUBERNETES.contains(&name)) else {
             return Ok(());
         };
+        ended.clone()?;
         tracing::warn!("the controller of {id} is gone: its finalizers are removed");
         self.change(id, &change).await
     }
 
-    /// Removes what the controllers have left in objects of others, and what they made there.
-    pub(super) async fn remove_traces(&self, traces: &[Trace]) -> Result<(), Failure> {
+    /// Removes what the controllers have left in objects of others, and what they made there. `ended` is the result of the wait for
+    /// their pods.
+    pub(super) async fn remove_traces(
+        &self,
+        traces: &[Trace],
+        ended: &Result<(), Failure>,
+    ) -> Result<(), Failure> {
         for trace in traces {
             let kind = Id::new(&trace.api_version, &trace.kind, "", "");
             for object in self.api.list(&kind, "").await.map_err(Failure::at(&kind))? {
@@ -109,11 +116,13 @@ impl Engine {
                 let has =
                     |key: &String| ["labels", "annotations"].iter().any(|map| !metadata[map][key].is_null());
                 if trace.deleted_with.iter().any(has) {
+                    ended.clone()?;
                     let uid = metadata["uid"].as_str().unwrap_or_default();
                     self.api.delete(&id, uid).await.map_err(Failure::at(&id))?;
                 } else if let Some(change) =
                     trace.domain.as_deref().and_then(|domain| without_marks(&object, domain))
                 {
+                    ended.clone()?;
                     self.change(&id, &change).await?;
                 }
             }
@@ -149,9 +158,12 @@ fn does_not_end(pod: &Value) -> Failure {
     Failure::new(Reason::FinalizerStuck, message)
 }
 
-/// Whether pods of it are controllers.
-fn runs(id: &Id) -> bool {
-    id.api_version == "apps/v1" && ["Deployment", "StatefulSet", "DaemonSet"].contains(&id.kind.as_str())
+/// The workloads whose pods are controllers.
+fn workloads(entries: &[Entry]) -> Vec<&Id> {
+    let runs = |id: &&Id| {
+        id.api_version == "apps/v1" && ["Deployment", "StatefulSet", "DaemonSet"].contains(&id.kind.as_str())
+    };
+    entries.iter().map(|entry| &entry.id).filter(runs).collect()
 }
 
 /// The change that takes these finalizers from an object, if it has one.

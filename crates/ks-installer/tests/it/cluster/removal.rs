@@ -313,9 +313,13 @@ remove:
 sources: [{manifests: manifests/things.yaml}]
 ";
 
+fn thing_definition() -> String {
+    definition("NS.example.com", "Thing", "Namespaced")
+}
+
 /// A lab in which such a component is ready.
 async fn controlled(name: &str) -> Lab {
-    let manifests = format!("{}---\n{CONTROLLED}", definition("NS.example.com", "Thing", "Namespaced"));
+    let manifests = format!("{}---\n{CONTROLLED}", thing_definition());
     let lab =
         Lab::new(name, &[("components/things.yaml", CONTROLLER), ("manifests/things.yaml", &manifests)]);
     let (on, told) = (json!({"on": true}), Told::default());
@@ -379,31 +383,71 @@ async fn finalizers_of_a_controller_that_is_gone_are_not_waited_for() {
     assert!(!lab.has("crd/things.unattended.example.com"));
 }
 
+/// A pod with the labels of the Deployment, as the controllers of Kubernetes would make it, or a user.
+fn apply_pod(lab: &Lab, name: &str, owners: &str) {
+    lab.apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: NS}}");
+    lab.apply(&format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: NS, labels: {{a: b, pod-template-hash: 5c}}, \
+         ownerReferences: [{owners}], finalizers: [example.com/works]}}, \
+         spec: {{automountServiceAccountToken: false, containers: [{{name: c, image: i}}]}}}}"
+    ));
+}
+
+const OF_THE_DEPLOYMENT: &str = "{apiVersion: apps/v1, kind: ReplicaSet, name: d-5c, uid: 6f0c5a3e-7c1e-4a52-9a3b-1f2d3c4b5a69, controller: true}";
+
+/// Who deletes a Deployment that its pod outlives.
+enum Deletion {
+    Removal,
+    User,
+    /// Its component stays, and does not have it any more.
+    Prune,
+}
+
 /// A pod can outlive its Deployment, and its controller works until the pod ends.
 #[tokio::test]
 async fn finalizers_stay_until_the_pods_of_a_controller_have_ended() {
     // With custom resources left, the removal waits for the pod at its first step, otherwise after the workloads.
-    for (name, objects) in [("outlived-objects", THING), ("outlived-marks", "")] {
+    for (name, objects, deletion) in [
+        ("outlived-objects", THING, Deletion::Removal),
+        ("outlived-marks", "", Deletion::Removal),
+        ("outlived-by-user", THING, Deletion::User),
+        ("outlived-by-prune", "", Deletion::Prune),
+    ] {
         let lab = controlled(name).await;
-        lab.apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: NS}}");
-        lab.apply(
-            "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: NS, labels: {a: b}, finalizers: [example.com/works]}, \
-             spec: {automountServiceAccountToken: false, containers: [{name: c, image: i}]}}",
-        );
+        apply_pod(&lab, "p", OF_THE_DEPLOYMENT);
+        // The component does not create this one, so the removal does not wait for it.
+        apply_pod(&lab, "theirs", "");
         lab.apply("{apiVersion: v1, kind: Namespace, metadata: {name: NS-project}}");
-        let off = json!({"on": false});
-        let is_going = |_: &Told| {
-            !lab.kubectl("get deployment d -o jsonpath='{.metadata.deletionTimestamp}'").is_empty()
-        };
-        // This attempt is interrupted before the Deployment is gone.
-        pass_until(&lab.engine().await, &off, &Told::default(), "the deletion of the Deployment", is_going)
-            .await;
+        let (on, off) = (json!({"on": true}), json!({"on": false}));
+        let unhold =
+            || lab.kubectl("patch deployment d --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+        match deletion {
+            Deletion::Removal => {
+                // This attempt is interrupted before the Deployment is gone.
+                let is_going = |_: &Told| {
+                    !lab.kubectl("get deployment d -o jsonpath='{.metadata.deletionTimestamp}'").is_empty()
+                };
+                let what = "the deletion of the Deployment";
+                pass_until(&lab.engine().await, &off, &Told::default(), what, is_going).await;
+                unhold();
+            }
+            Deletion::User => {
+                unhold();
+                lab.kubectl("delete deployment d");
+            }
+            Deletion::Prune => {
+                unhold();
+                lab.payload_of(&[("manifests/things.yaml", &thing_definition())]);
+                let engine = lab.engine().await;
+                assert_eq!(pass(&engine, &on, &[]).await.last("things"), Some(Phase::Ready));
+                assert_eq!(engine.plan(&on).await, []);
+            }
+        }
         if !objects.is_empty() {
             lab.apply(objects);
         }
         let mark = format!("{{\"metadata\":{{\"finalizers\":[\"finalizers.{name}.example.com/x\"]}}}}");
         lab.kubectl(&format!("patch ns {name}-project --type=merge -p '{mark}'"));
-        lab.kubectl("patch deployment d --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
         lab.kubectl("delete pod p --wait=false");
         assert!(!lab.has("deployment/d") && lab.has("pod/p"));
 
@@ -426,14 +470,27 @@ async fn finalizers_stay_until_the_pods_of_a_controller_have_ended() {
         assert_eq!(told.last("things"), Some(Phase::Removed));
         assert!(!lab.has(&format!("crd/things.{name}.example.com")));
         assert_eq!(finalizers(&format!("ns/{name}-project")), "");
+        assert!(lab.has("pod/theirs"));
     }
+}
+
+#[tokio::test]
+async fn a_pod_that_does_not_end_does_not_stop_a_removal_without_finalizers_and_marks() {
+    let lab = controlled("nothing-to-strip").await;
+    apply_pod(&lab, "p", OF_THE_DEPLOYMENT);
+    lab.kubectl("patch deployment d --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
+    let told =
+        pass(&lab.engine().await.with_patience(Duration::from_secs(1)), &json!({"on": false}), &[]).await;
+    assert_eq!(told.last("things"), Some(Phase::Removed));
+    assert!(!told.failed_with("things", ""));
+    assert!(!lab.has("crd/things.nothing-to-strip.example.com") && lab.has("pod/p"));
 }
 
 #[tokio::test]
 async fn a_kind_that_does_not_go_names_what_is_left_of_it() {
     let manifests = format!(
         "{}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: held, finalizers: [example.com/hold]}}}}",
-        definition("NS.example.com", "Thing", "Namespaced")
+        thing_definition()
     );
     let component = "enabled: spec.on\nnamespace: NS\nremove: {withinSeconds: 10}\nsources: [{manifests: manifests/a.yaml}]\n";
     let lab = Lab::new("left", &[("components/a.yaml", component), ("manifests/a.yaml", &manifests)]);

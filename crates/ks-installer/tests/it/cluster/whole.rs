@@ -30,8 +30,11 @@ const PARTS: [&str; 6] = [
 const KINDS: &str = "namespaces,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,crds,\
     validatingadmissionpolicies,validatingadmissionpolicybindings,deployments";
 
-/// What shows that it runs.
-const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: controller, namespace: ks-stand-in, labels: {app: stand-in-controller}}, \
+/// A pod of the Deployment, which shows that the process runs. The finalizer keeps it until then, because the garbage collector
+/// deletes pods without their `ReplicaSet`.
+const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: controller, namespace: ks-stand-in, labels: {app: stand-in-controller, pod-template-hash: 5c}, \
+    ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: stand-in-controller-5c, uid: 6f0c5a3e-7c1e-4a52-9a3b-1f2d3c4b5a69, \
+    controller: true}], finalizers: [example.com/runs]}, \
     spec: {serviceAccountName: controller, automountServiceAccountToken: false, containers: [{name: c, image: i}]}}";
 
 /// How long the pod of the stand-in still runs when its Deployment is gone.
@@ -55,7 +58,9 @@ impl Pod<'_> {
                 return;
             }
             self.end();
-            self.plane.kubectl("-n ks-stand-in delete pod controller --force --grace-period=0 2>/dev/null");
+            let unhold = r#"patch pod controller --type=merge -p '{"metadata":{"finalizers":null}}'"#;
+            self.plane.kubectl(&format!("-n ks-stand-in {unhold}"));
+            self.plane.kubectl("-n ks-stand-in delete pod controller --force --grace-period=0 --ignore-not-found 2>/dev/null");
         } else if is_there && self.process.is_none() {
             self.plane.apply(POD);
             self.start();
