@@ -1,8 +1,8 @@
-//! Values in one form, so that equal ones have equal checksums.
+//! Converts values to a canonical form, so that equal values have equal checksums.
 
 use serde_json::Value;
 
-/// The value with all keys in order: the same for every order in which they were written.
+/// The value with sorted keys, which does not depend on their original order.
 pub(crate) fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

@@ -1,8 +1,8 @@
-//! Brings a cluster to what a `ClusterConfiguration` asks for: components of a payload are installed, changed and removed.
+//! Installs, changes and removes components of a payload as a `ClusterConfiguration` specifies.
 //!
-//! The way of the data: [`payload`] (what can be installed) and the spec ([`spec`]: migrated and checked) give the desired set;
-//! [`render`] makes objects of it; [`engine`] compares them with its inventory and the cluster ([`api`]) and writes the
-//! difference. [`operator`] runs that on events and tells people by status, Events and the log.
+//! Data flow: [`payload`] (the available components) and the migrated and validated spec ([`spec`]) result in the desired set.
+//! [`render`] creates its objects. [`engine`] compares them with its inventory and the cluster ([`api`]), and writes the
+//! difference. [`operator`] does this on events, and reports by the status, Events and the log.
 
 pub mod api;
 mod canonical;

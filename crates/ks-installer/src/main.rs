@@ -1,4 +1,4 @@
-//! The `ks-installer` program.
+//! The `ks-installer` command.
 
 mod cli;
 

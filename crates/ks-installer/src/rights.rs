@@ -1,4 +1,4 @@
-//! The rights that a payload needs, as `ClusterRole`s: one to look, one to change. Nothing in them is `*`.
+//! Computes the permissions that a payload needs, as two `ClusterRole`s: one to read, one to change. None of them contains `*`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::spec;
 /// API group and resource.
 type Resource = (String, String);
 
-/// What the engine looks at besides a payload's kinds.
+/// Resources that the engine reads in addition to the kinds of a payload.
 const OWN: [(&str, &str); 4] = [("", "persistentvolumeclaims"), ("", "events"), ("", "nodes"), ("", "pods")];
 
 /// Both roles for all components of a payload.
@@ -40,7 +40,7 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
             if let (Some(group), Some(kind), Some(plural)) =
                 (object["spec"]["group"].as_str(), names["kind"].as_str(), names["plural"].as_str())
             {
-                // Its objects are deleted with it, whoever made them.
+                // Its objects are deleted with it, including objects of other owners.
                 kinds.insert((group.to_owned(), kind.to_owned()));
                 plurals.insert((group.to_owned(), kind.to_owned()), plural.to_owned());
             }
@@ -58,13 +58,13 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
     look.extend(watched().map(|(api_version, kind)| (group_of(api_version), plural(kind))));
     look.extend(OWN.map(|(group, resource)| (group.to_owned(), resource.to_owned())));
     let mut changes = rules(&change, &["create", "patch", "delete"]);
-    // What controllers leave in objects of others.
+    // Traces of controllers in objects of other owners.
     let only_traced: BTreeSet<Resource> = traced.difference(&change).cloned().collect();
     changes.extend(rules(&only_traced, &["patch", "delete"]));
     let mut only_deleted: BTreeSet<Resource> = deleted.difference(&change).cloned().collect();
     only_deleted.insert((String::new(), "persistentvolumeclaims".to_owned()));
     changes.extend(rules(&only_deleted, &["delete"]));
-    // To give rights that it does not have itself.
+    // These verbs allow ks-installer to grant permissions that it does not have itself.
     let roles: BTreeSet<Resource> = change
         .iter()
         .filter(|(group, name)| group == "rbac.authorization.k8s.io" && !name.ends_with("bindings"))
@@ -77,7 +77,7 @@ pub async fn roles(renderer: &Renderer) -> Result<Vec<Value>, RenderError> {
     ])
 }
 
-/// All objects that a component may have: what the spec says is not known, so nothing is left out that can be rendered.
+/// All objects that a component may have. The spec is unknown, so all objects that can be rendered are included.
 async fn objects(renderer: &Renderer, component: &Component) -> Result<Vec<Value>, RenderError> {
     let wrong = |why| RenderError::Template { part: component.name.clone(), why };
     let generated = examples(&renderer.payload, component).map_err(wrong)?;
@@ -118,7 +118,7 @@ fn group_of(api_version: &str) -> String {
     api_version.split_once('/').map_or("", |(group, _)| group).to_owned()
 }
 
-/// The plural of a kind, as Kubernetes makes it for its own.
+/// The plural of a kind by the rules for the kinds of Kubernetes.
 fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     match kind.strip_suffix('y') {
@@ -156,7 +156,7 @@ mod tests {
         };
         let change = json!(["create", "patch", "delete"]);
         assert_eq!(of(&roles[1], "kubesphere.io"), Some((json!(["installplans"]), change)));
-        // Helm's records.
+        // Records of helm.
         let deleted = json!(["persistentvolumeclaims", "secrets"]);
         assert_eq!(of(&roles[1], ""), Some((deleted, json!(["delete"]))));
         let (seen, verbs) = of(&roles[0], "kubesphere.io").unwrap();

@@ -1,26 +1,26 @@
-//! Whether an object is as it should be.
+//! Compares objects: digests, containment and differences.
 
 use serde_json::Value;
 
 use crate::canonical::canonical;
 
-/// Fields of the metadata that change by themselves.
+/// Metadata fields that change without an edit of the object.
 const MOVING: [&str; 5] = ["managedFields", "resourceVersion", "generation", "creationTimestamp", "selfLink"];
 /// Annotations that controllers of Kubernetes write.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// A value that changes when somebody changes the object or makes it again, and not with its status.
+/// A value that changes when an object is edited or re-created, and does not change with its status.
 pub fn digest(object: &Value) -> String {
     let mut sum = kk_util::sha256(canonical(&still(object)).to_string());
     sum.truncate(16);
     sum
 }
 
-/// The object without what changes by itself.
+/// The object without the fields that change by themselves.
 fn still(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
-        // Objects of a list do not say what they are.
+        // The items of a list have no `apiVersion` and no `kind`.
         for key in ["status", "apiVersion", "kind"] {
             map.remove(key);
         }
@@ -39,7 +39,8 @@ fn still(object: &Value) -> Value {
     object
 }
 
-/// Whether `live` has all that `wanted` says. More in it is no difference: the API server and controllers add fields.
+/// Whether `live` contains all fields of `wanted`. Additional fields are no difference, because the API server and controllers
+/// add them.
 pub fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (live, wanted) if is_empty(wanted) => is_empty(live),
@@ -57,7 +58,7 @@ pub fn contains(live: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Paths at which two versions of an object differ, without what changes by itself.
+/// Paths at which two versions of an object differ, without the fields that change by themselves.
 pub fn differences(old: &Value, new: &Value) -> Vec<String> {
     let mut paths = Vec::new();
     compare(&still(old), &still(new), "", &mut paths);

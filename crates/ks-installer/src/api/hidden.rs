@@ -1,10 +1,11 @@
-//! What the API server repeats of an object that it refuses may be a password; messages go into the status and the log.
+//! Removes secrets from messages of the API server. If it refuses an object, its message repeats values, which may be passwords.
+//! The messages are written to the status and the log.
 
-/// What stands before a repeated value, behind the path of its field: the kinds of errors of `k8s.io/apimachinery/pkg/util/validation/field`
-/// that repeat one.
+/// Texts between the path of a field and its repeated value: the kinds of errors of
+/// `k8s.io/apimachinery/pkg/util/validation/field` that repeat a value.
 const REPEATS: [&str; 4] =
     [": Invalid value: ", ": Unsupported value: ", ": Duplicate value: ", ": Not found: "];
-/// Words in the names of fields that hold what nobody else may know.
+/// Words in the names of fields that contain secrets.
 const SECRET: [&str; 7] = ["password", "passwd", "secret", "token", "key", "credential", "auth"];
 
 /// The message without the values of such fields.
@@ -15,7 +16,7 @@ pub(super) fn without_secrets(message: &str) -> String {
         let (before, after) = rest.split_at(begin);
         let (value, behind) = after.split_at(end_of_value(after));
         shown.push_str(before);
-        // A whole object has names of fields inside.
+        // The names of fields are inside a repeated object.
         let is_text = value.starts_with('"');
         if names_a_secret(path) || !is_text && names_a_secret(value) {
             shown.push_str(if is_text { "\"…\"" } else { "…" });
@@ -32,13 +33,14 @@ fn names_a_secret(text: &str) -> bool {
     SECRET.iter().any(|word| text.contains(word))
 }
 
-/// Where the next path ends, and where the value behind it begins.
+/// Positions at which the next path ends and the following value begins.
 fn next_value(text: &str) -> Option<(usize, usize)> {
     let found = REPEATS.iter().filter_map(|words| text.find(words).map(|at| (at, at + words.len())));
     found.min()
 }
 
-/// Where a value ends: a text in Go's form with its quote, anything else before the next part of the message.
+/// Position at which a value ends. A quoted text in Go's form ends with its quote, other values end before the next part of the
+/// message.
 fn end_of_value(text: &str) -> usize {
     let (mut quoted, mut escaped, mut depth) = (false, false, 0_u32);
     for (at, letter) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! Which object.
+//! Identifies an object.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Id {
     pub api_version: String,
     /// Kind.
     pub kind: String,
-    /// Namespace; empty when it is in none.
+    /// Namespace; empty for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// Name.
@@ -21,13 +21,13 @@ pub struct Id {
 }
 
 impl Id {
-    /// An object by its parts.
+    /// Creates an identifier from its parts.
     pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         let [api_version, kind, namespace, name] = [api_version, kind, namespace, name].map(str::to_owned);
         Self { api_version, kind, namespace, name }
     }
 
-    /// That of an object.
+    /// The identifier of an object.
     pub fn of(object: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let metadata = &object["metadata"];
@@ -41,7 +41,7 @@ impl Id {
 }
 
 impl Id {
-    /// Whether both name one object, perhaps in different versions of its API.
+    /// Whether both identify the same object, perhaps in different versions of its API.
     pub fn is_same_object(&self, other: &Self) -> bool {
         let group = |id: &Self| id.api_version.split_once('/').map(|(group, _)| group.to_owned());
         group(self) == group(other)
@@ -53,7 +53,7 @@ impl fmt::Display for Id {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = [self.namespace.as_str(), self.name.as_str()];
         let place: Vec<&str> = place.into_iter().filter(|part| !part.is_empty()).collect();
-        // All objects of a kind have no name.
+        // The identifier of all objects of a kind has no name.
         let space = if place.is_empty() { "" } else { " " };
         write!(formatter, "{}{space}{}", self.kind, place.join("/"))
     }

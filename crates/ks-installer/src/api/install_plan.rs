@@ -1,10 +1,12 @@
-//! `InstallPlan` of KubeSphere 4: what its controller, ks-controller-manager, makes of one, and how it is asked for more.
+//! Interprets the `InstallPlan` of KubeSphere 4: what ks-controller-manager reports in it, and changes that make it retry.
 //!
-//! Facts of the controller (version 4.1.3, `pkg/controller/core`): it begins an installation or an upgrade when the status has no
-//! hash of the values, another one, or another version; a failed one it leaves for ever otherwise. What it sees of Jobs and of helm's
-//! releases it only notes when that is not earlier than the last entry of `stateHistory`. A part in a cluster that the plan does
-//! not name any more it uninstalls, as all of a plan that is deleted: unless its state says that this is going on, or has failed.
-//! `status` is no subresource.
+//! Behaviour of the controller (version 4.1.3, `pkg/controller/core`):
+//! - It begins an installation or an upgrade if the status has no hash of the values, another hash, or another version. Otherwise
+//! it never retries a failed one.
+//! - It records the state of Jobs and helm releases only if that state is not older than the last entry of `stateHistory`.
+//! - It uninstalls the part in a cluster that the plan no longer names, and all parts of a deleted plan, unless the state of the
+//! part says that this is in progress or has failed.
+//! - `status` is not a subresource.
 
 use serde_json::{Map, Value, json};
 use time::format_description::well_known::Rfc3339;
@@ -12,14 +14,14 @@ use time::{Duration, OffsetDateTime};
 
 use super::{Id, Readiness};
 
-/// Its API version.
+/// API version of a plan.
 pub const API_VERSION: &str = "kubesphere.io/v1alpha1";
-/// Its kind.
+/// Kind of a plan.
 pub const KIND: &str = "InstallPlan";
-/// What keeps one until its extension is uninstalled.
+/// Finalizer of a plan until its extension is uninstalled.
 pub const FINALIZER: &str = "kubesphere.io/installplan-protection";
 
-/// States in which a Job of helm is at work, or is about to begin.
+/// States in which a Job of helm runs or is about to begin.
 const BUSY: [&str; 4] = ["Preparing", "Installing", "Upgrading", "Uninstalling"];
 
 /// Whether an object is a plan.
@@ -27,13 +29,13 @@ pub fn is_plan(id: &Id) -> bool {
     id.kind == KIND && id.api_version == API_VERSION
 }
 
-/// What the controller says of one release: that of the extension, or of its part in one cluster.
+/// The controller's status of one release: the release of the extension, or of its part in one cluster.
 struct Part<'a> {
     cluster: Option<&'a str>,
     status: &'a Value,
-    /// Hash of the values that it shall have; `None` when that cannot be told here.
+    /// Expected hash of the values; `None` if it cannot be computed here.
     hash: Option<String>,
-    /// Whether it is uninstalled, though the plan stays: its cluster is not named any more.
+    /// Whether the part is uninstalled although the plan stays, because the plan no longer names its cluster.
     leaves: bool,
 }
 
@@ -46,9 +48,10 @@ impl Part<'_> {
         self.status["jobName"].as_str().unwrap_or_default()
     }
 
-    /// A change by which the controller takes what could not be uninstalled for installed, and so uninstalls it once more. Helm's
-    /// release and the Job say that it is not: both are older than what is noted last, so it is enough to be a second later. The
-    /// time here may be another than the controller's, which then would begin Job after Job.
+    /// A change after which the controller regards a release that it failed to uninstall as installed, and uninstalls it again.
+    /// Its helm release and its Job report otherwise, but both are older than the latest noted state, so one second later is
+    /// enough. The local clock is not used, because it may differ from the controller's, and the controller would then start one
+    /// Job after the other.
     fn restored(&self) -> Value {
         let noted = self.status["stateHistory"].as_array().into_iter().flatten();
         let noted = noted.filter_map(|entry| entry["lastTransitionTime"].as_str());
@@ -59,7 +62,7 @@ impl Part<'_> {
         json!({ "state": "Installed", "stateHistory": [installed], "jobName": "" })
     }
 
-    /// Whether the controller will do something by itself, because the release is not what the plan asks for.
+    /// Whether the controller will act by itself, because the release differs from the plan.
     fn is_outdated(&self, version: &str) -> bool {
         let found = self.status["configHash"].as_str().unwrap_or_default();
         let installed = self.status["version"].as_str().unwrap_or_default();
@@ -68,7 +71,7 @@ impl Part<'_> {
             || !installed.is_empty() && installed != version
     }
 
-    /// What the controller said last, if that was a failure.
+    /// The latest message of the controller, if it reports a failure.
     fn message(&self) -> String {
         let conditions = self.status["conditions"].as_array();
         let failed = conditions.into_iter().flatten().find(|one| one["status"] == "False");
@@ -90,7 +93,7 @@ impl Part<'_> {
             "" => Readiness::Waiting(format!("{place}its controller has not begun")),
             "InstallFailed" | "UpgradeFailed" | "UninstallFailed" => {
                 let text = format!("{place}{state}{}", self.message());
-                // It is about something that is not wanted any more, or is tried again without us.
+                // The failure concerns values or a version that are no longer wanted, or the controller retries by itself.
                 if state != "UninstallFailed" && self.is_outdated(version) {
                     Readiness::Waiting(text)
                 } else {
@@ -102,7 +105,8 @@ impl Part<'_> {
     }
 }
 
-/// The parts of a plan: the extension itself, then those in clusters, also in such as it does not name (any more).
+/// The parts of a plan: first the extension itself, then its parts in clusters, also in clusters that the plan does not name (any
+/// more).
 fn parts(plan: &Value) -> Vec<Part<'_>> {
     let config = plan["spec"]["config"].as_str().unwrap_or_default();
     let scheduling = &plan["spec"]["clusterScheduling"];
@@ -110,16 +114,16 @@ fn parts(plan: &Value) -> Vec<Part<'_>> {
     let named: Vec<&str> =
         placement["clusters"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let statuses = &plan["status"]["clusterSchedulingStatuses"];
-    // Without any scheduling the controller looks at none of them.
+    // Without `clusterScheduling`, the controller ignores all of them.
     let found = statuses.as_object().filter(|_| scheduling.is_object()).into_iter().flatten();
     let others = found.map(|(cluster, _)| cluster.as_str()).filter(|cluster| !named.contains(cluster));
-    // Names go before a selector; what that one finds is seen by what the controller has begun.
+    // Named clusters take precedence over a selector. The status shows in which selected clusters the controller has begun.
     let is_selected = named.is_empty() && placement["clusterSelector"].is_object();
     let agents = named.iter().map(|cluster| (*cluster, false));
     let agents = agents.chain(others.map(|cluster| (cluster, !is_selected))).map(|(cluster, leaves)| Part {
         cluster: Some(cluster),
         status: &statuses[cluster],
-        // With values of its own they are merged by the controller.
+        // The controller merges the values of this cluster, so their hash is unknown.
         hash: scheduling["overrides"].get(cluster).is_none().then(|| hash(config)),
         leaves,
     });
@@ -127,7 +131,7 @@ fn parts(plan: &Value) -> Vec<Part<'_>> {
     std::iter::once(main).chain(agents).collect()
 }
 
-/// Everything that goes with a plan.
+/// All parts that are removed with a plan.
 fn parts_of_deleted(plan: &Value) -> Vec<Part<'_>> {
     let clusters = plan["status"]["clusterSchedulingStatuses"].as_object();
     let agents = clusters.into_iter().flatten().map(|(cluster, status)| (Some(cluster.as_str()), status));
@@ -139,37 +143,37 @@ fn version(plan: &Value) -> &str {
     plan["spec"]["extension"]["version"].as_str().unwrap_or_default()
 }
 
-/// Whether the extension is installed as the plan asks for it.
+/// Whether the extension is installed as the plan specifies.
 pub fn readiness(plan: &Value) -> Readiness {
     let parts = parts(plan);
     let not_ready =
         parts.iter().map(|part| part.readiness(version(plan))).filter(|found| *found != Readiness::Ready);
-    // A failure says more than a wait.
+    // A failure is more informative than a wait.
     let rank = |found: &Readiness| !matches!(found, Readiness::Failed(_));
     not_ready.min_by_key(rank).unwrap_or(Readiness::Ready)
 }
 
-/// A change of the plan by which the controller tries once more what has failed; `None` when nothing has, or when it does so
-/// by itself.
+/// A change of the plan after which the controller retries the failed parts. `None` if no part has failed, or if the controller
+/// retries by itself.
 pub fn try_again(plan: &Value) -> Option<Value> {
     let parts = parts(plan);
     let is_given_up = |part: &&Part<'_>| matches!(part.readiness(version(plan)), Readiness::Failed(_));
     change(parts.iter().filter(is_given_up), |part| {
-        // One that shall stay after all is installed anew.
+        // A part that is wanted again is reinstalled.
         let mut to = if part.state() == "UninstallFailed" { part.restored() } else { json!({}) };
         to["configHash"] = "".into();
         to
     })
 }
 
-/// Whether something is said to be at work.
+/// Whether the status reports a running Job.
 pub fn is_busy(plan: &Value) -> bool {
     parts(plan).iter().any(|part| BUSY.contains(&part.state()))
 }
 
-/// A change by which the controller makes up its mind anew about what is said to be at work, from its Job and from helm's release:
-/// what it has noted may be later than both by another clock, or of a process that ended in the middle. What was begun is begun
-/// again: the hash of its values is noted before they are installed.
+/// A change after which the controller determines the state of busy parts again, from the Job and the helm release. The noted
+/// state may be later than both, if it was written with another clock or by a process that was interrupted. An installation or an
+/// upgrade begins again, because the controller notes the hash of the values before it applies them.
 pub fn look_again(plan: &Value) -> Option<Value> {
     let parts = parts(plan);
     change(parts.iter().filter(|part| BUSY.contains(&part.state())), |part| {
@@ -181,11 +185,11 @@ pub fn look_again(plan: &Value) -> Option<Value> {
     })
 }
 
-/// A change of a plan that is deleted, by which the controller uninstalls once more what it could not, or what no Job is at work on;
-/// `None` when there is no such part. `live`: the Jobs of the extension that have not ended.
+/// A change of a deleted plan after which the controller uninstalls again the parts that failed or have no running Job. `None` if
+/// there is no such part. `live` contains the Jobs of the extension that have not ended.
 pub fn remove_again(plan: &Value, live: &[String]) -> Option<Value> {
     let parts = parts_of_deleted(plan);
-    // One that its controller had no time to note may be anybody's.
+    // The controller may not have noted a Job yet. Such a Job can belong to any part.
     let is_noted = |job: &String| parts.iter().any(|part| part.job() == job);
     let is_idle = live.iter().all(is_noted);
     let hangs = |part: &Part<'_>| {
@@ -194,7 +198,7 @@ pub fn remove_again(plan: &Value, live: &[String]) -> Option<Value> {
     change(parts.iter().filter(|part| part.state() == "UninstallFailed" || hangs(part)), Part::restored)
 }
 
-/// What the controller says of the removal of the extension, or of its part in a cluster: the first that has failed.
+/// The first failure that the controller reports for the removal of the extension or of its part in a cluster.
 pub fn removal_failure(plan: &Value) -> Option<String> {
     let parts = parts_of_deleted(plan);
     let failed = parts.iter().find(|part| part.state() == "UninstallFailed")?;
@@ -216,7 +220,7 @@ fn change<'a>(parts: impl Iterator<Item = &'a Part<'a>>, to: impl Fn(&Part<'a>) 
     (!status.is_empty()).then(|| json!({ "status": status }))
 }
 
-/// What the controller notes of values: 64 bits of FNV-1a.
+/// The controller's hash of values: 64-bit FNV-1a.
 fn hash(config: &str) -> String {
     let of = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", config.bytes().fold(0xcbf2_9ce4_8422_2325, of))
@@ -227,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    /// Of the empty text, and of values.
+    /// Hash of the empty text, and of values.
     const EMPTY: &str = "cbf29ce484222325";
 
     fn plan(status: &Value) -> Value {
@@ -236,7 +240,7 @@ mod tests {
 
     #[test]
     fn values_have_the_hash_that_the_controller_notes() {
-        // From the list of test vectors of the hash's authors.
+        // Test vectors of the authors of the hash.
         for (text, expected) in [("", EMPTY), ("a", "af63dc4c8601ec8c"), ("foobar", "85944171f73967e8")] {
             assert_eq!(hash(text), expected, "{text}");
         }
@@ -272,7 +276,7 @@ mod tests {
                 "failed",
                 true,
             ),
-            // The controller begins again by itself.
+            // The controller retries by itself.
             (
                 "failed_before",
                 json!({"state": "UpgradeFailed", "version": "1", "configHash": EMPTY}),
@@ -290,7 +294,7 @@ mod tests {
             assert_eq!(found, expected, "{case}");
             let change = tries_again.then(|| json!({"status": {"configHash": ""}}));
             assert_eq!(try_again(&plan), change, "{case}");
-            // What is asked for makes it one that the controller works on.
+            // The change makes the controller act.
             if let Some(change) = change {
                 let mut then = plan.clone();
                 then["status"]["configHash"] = change["status"]["configHash"].clone();
@@ -349,7 +353,7 @@ mod tests {
         let failed = json!({"state": "InstallFailed", "version": "2", "configHash": EMPTY});
         let text = "in the cluster far: InstallFailed".to_owned();
         assert_eq!(readiness(&selected(failed)), Readiness::Failed(text));
-        // One that goes has to be gone.
+        // A part in a cluster that is no longer named has to be removed.
         let named = |agent| with(json!({"clusters": ["host"]}), agent);
         let text = "in the cluster far: Installed; it is to be uninstalled".to_owned();
         assert_eq!(readiness(&named(installed.clone())), Readiness::Waiting(text));
@@ -359,7 +363,7 @@ mod tests {
         let again = &try_again(&failed).unwrap()["status"];
         assert_eq!(again["clusterSchedulingStatuses"]["far"]["state"], "Installed");
         assert!(again["state"].is_null() && again["clusterSchedulingStatuses"]["host"].is_null());
-        // Nobody looks at them.
+        // The controller ignores these parts.
         let mut alone = failed;
         alone["spec"]["clusterScheduling"].take();
         assert_eq!(readiness(&alone), Readiness::Ready);
@@ -403,7 +407,7 @@ mod tests {
         };
         assert_eq!(again(&["runs"]), ["hangs", "failed"]);
         assert_eq!(again(&[]), ["hangs", "works", "failed"]);
-        // A Job that no part names may be that of either.
+        // A Job that no part names may belong to either of them.
         assert_eq!(again(&["other"]), ["failed"]);
         let mut main = plan(&noted("Uninstalling", "j"));
         assert!(remove_again(&main, &["j".to_owned()]).is_none());

@@ -1,7 +1,6 @@
-//! Single objects of the API server: reading, server-side apply, deleting; and what can be seen in them.
+//! Reads, applies and deletes single objects of the API server, and interprets them.
 //!
-//! [`Api`] is the only place that sends requests, but for the watches, the Lease and what they belong to: those are
-//! shell-operator's.
+//! [`Api`] sends all requests except for watches, the Lease and their related requests, which shell-operator sends.
 
 mod compare;
 mod hidden;
@@ -25,13 +24,13 @@ pub use id::Id;
 pub use pods::{has_ended, is_pod_of, keeps_ending, pods_query, stuck};
 pub use ready::{Readiness, readiness};
 
-/// Owner of the fields that are applied.
+/// Field manager of applied fields.
 const MANAGER: &str = "ks-installer";
-/// Longest time of a request: a webhook may take 30 s to answer.
+/// Timeout of a request. A webhook may take 30 s to respond.
 const TIMEOUT: Duration = Duration::from_secs(40);
-/// How often a request is sent that the API server puts off, as kubectl does.
+/// Attempts for a request that the API server defers, as in kubectl.
 const TRIES: u32 = 10;
-/// Longest pause that the API server may ask for.
+/// Longest pause that the API server may request.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Objects of one page of a list, as many as kubectl requests at once.
 const PAGE: usize = 500;
@@ -40,36 +39,36 @@ const PAGE: usize = 500;
 pub struct Api {
     client: Client,
     kinds: Resources,
-    /// Kinds that were found, by API version and kind: what a kind is does not change while it is there.
+    /// Known kinds by API version and kind. The resource of a kind does not change while the kind exists.
     found: Mutex<HashMap<(String, String), Resource>>,
 }
 
-/// Why a request was not done.
+/// Reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// The cluster does not know the kind.
+    /// The API server does not know the kind.
     #[error("{0}")]
     NoKind(String),
-    /// The API server said no.
+    /// The API server refused the request.
     #[error("{message}")]
     Refused {
-        /// HTTP code.
+        /// HTTP status code.
         code: u16,
-        /// Its words, with what to do.
+        /// Message of the API server, with a hint.
         message: String,
     },
-    /// There was no answer.
+    /// The API server did not respond.
     #[error("the API server does not answer: {0}")]
     Unreachable(String),
 }
 
 impl ApiError {
-    /// Whether it says that somebody else was faster.
+    /// Whether another client was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { code: 409, .. })
     }
 
-    /// Whether it says that there is no such object.
+    /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { code: 404, .. })
     }
@@ -105,7 +104,7 @@ struct Page {
 }
 
 impl Api {
-    /// The API server that `settings` name. Does not talk to it yet.
+    /// Creates a client for the API server that `settings` specify. It does not connect yet.
     pub async fn connect(settings: &ClientSettings) -> Result<Self, cluster::ClientError> {
         let settings = ClientSettings { timeout: Some(TIMEOUT), limit: None, ..settings.clone() };
         let metrics = OperatorMetrics::new("ks_installer_");
@@ -118,12 +117,12 @@ impl Api {
         Ok(self.client.apiserver_version().await?.git_version)
     }
 
-    /// The first nodes, no more than `most`.
+    /// The first nodes, at most `most`.
     pub async fn nodes(&self, most: usize) -> Result<Vec<Value>, ApiError> {
         self.list(&Id::new("v1", "Node", "", ""), &format!("limit={most}")).await
     }
 
-    /// The object, if it is there. A kind that is not known has no objects.
+    /// The object, or `None` if it or its kind does not exist.
     pub async fn get(&self, id: &Id) -> Result<Option<Value>, ApiError> {
         let path = match self.path(id).await {
             Ok((path, _)) => path,
@@ -133,12 +132,12 @@ impl Api {
         found(self.send(Method::GET, &path, None).await)
     }
 
-    /// Objects of a kind, in a namespace or in all. A kind that is not known has none.
+    /// Objects of a kind, in one namespace or in all. An unknown kind has no objects.
     pub async fn list(&self, of: &Id, query: &str) -> Result<Vec<Value>, ApiError> {
         Ok(self.page(of, query).await?.items)
     }
 
-    /// The same for the objects that `keep` accepts. It requests them in pages: all of them may need too much memory.
+    /// Objects of a kind that `keep` accepts. They are requested in pages, because all of them may need too much memory.
     pub async fn list_where(&self, of: &Id, keep: impl Fn(&Value) -> bool) -> Result<Vec<Value>, ApiError> {
         let (mut kept, mut query) = (Vec::new(), format!("limit={PAGE}"));
         loop {
@@ -167,7 +166,7 @@ impl Api {
         Ok(Page { items, next: next.map(str::to_owned) })
     }
 
-    /// Server-side apply: the fields of `object` become ours. Returns the object as it is then.
+    /// Applies an object on the server, which makes ks-installer the owner of these fields. Returns the resulting object.
     pub async fn apply(&self, object: &Value, dry_run: bool) -> Result<Value, ApiError> {
         let (path, resource) = self.path(&Id::of(object)).await?;
         let mut object = object.clone();
@@ -179,7 +178,7 @@ impl Api {
         self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", &object))).await
     }
 
-    /// A JSON merge patch of an object or of one of its subresources, like `status`.
+    /// Applies a JSON merge patch to an object, or to one of its subresources, such as `status`.
     pub async fn merge(&self, id: &Id, subresource: &str, change: &Value) -> Result<Value, ApiError> {
         let (mut path, _) = self.path(id).await?;
         if !subresource.is_empty() {
@@ -197,8 +196,9 @@ impl Api {
         self.send(Method::POST, &path, Some(("application/json", object))).await
     }
 
-    /// Asks for the deletion of this very object; without a `uid`, of whichever has the name. One that is gone already, or was
-    /// replaced by another, is no error. Returns whether it is known to be gone: something else may have to come to its end before.
+    /// Requests the deletion of the object with this `uid`, or of any object with this name if `uid` is empty. It is not an error
+    /// if the object no longer exists or was replaced. Returns whether the object is known to be gone: its deletion may have to
+    /// wait for finalizers.
     pub async fn delete(&self, id: &Id, uid: &str) -> Result<bool, ApiError> {
         let (path, _) = match self.path(id).await {
             Err(ApiError::NoKind(_)) => return Ok(true),
@@ -210,15 +210,15 @@ impl Api {
             options["preconditions"] = json!({ "uid": uid });
         }
         match found(self.send(Method::DELETE, &path, Some(("application/json", &options))).await) {
-            // The answer is the object as it was last, or none at all.
+            // The response is the last state of the object, or a status.
             Ok(last) => Ok(last.is_none_or(|last| last["metadata"]["deletionTimestamp"].is_null())),
-            // It is another one, or a namespace that is about to go.
+            // Another object has this name, or the namespace is about to be deleted.
             Err(error) if error.is_conflict() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// The last thing that was said about an object.
+    /// Message of the latest event of an object.
     pub async fn last_event(&self, id: &Id) -> Result<Option<String>, ApiError> {
         let events = Id::new("v1", "Event", &id.namespace, "");
         let query = format!("fieldSelector=involvedObject.kind={},involvedObject.name={}", id.kind, id.name);
@@ -277,14 +277,14 @@ impl Api {
             && status.code == 404
             && status.details.as_ref().is_none_or(|details| details.name.is_empty())
         {
-            // It is about no object: a kind is gone.
+            // The response names no object, so a kind is gone.
             self.found().clear();
         }
         Ok(answer?)
     }
 }
 
-/// How long to wait until a request may be sent again that the API server has not even begun: it has too many, or the storage of
+/// Pause before a request is repeated that the API server did not begin, because of too many requests or because the storage of
 /// the kind is not ready yet.
 fn pause_asked_for(error: &kube::Error) -> Option<Duration> {
     let kube::Error::Api(status) = error else { return None };
@@ -309,8 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// An API server that gives these answers, one after another, each on a connection of its own, and returns the paths of the
-    /// requests.
+    /// An API server that sends these responses, each on its own connection. It returns the paths of the requests.
     async fn api(answers: Vec<String>) -> (Api, std::thread::JoinHandle<Vec<String>>) {
         install_crypto_provider();
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();

@@ -1,10 +1,10 @@
-//! The pods of a workload, and the reasons why one of them does not start.
+//! Assigns pods to workloads, and finds the reasons why a pod does not start.
 
 use serde_json::Value;
 
 use super::Id;
 
-/// Reasons for which a container waits until somebody changes something. One that ends again and again is not among them: it may
+/// Reasons for which a container waits until a user makes a change. A container that ends repeatedly is not stuck, because it may
 /// wait for another component.
 const STUCK: [&str; 6] = [
     "ErrImagePull",
@@ -15,7 +15,7 @@ const STUCK: [&str; 6] = [
     "CreateContainerError",
 ];
 
-/// The query that lists the pods of a Deployment, `StatefulSet` or `DaemonSet`; `None` for what has no pods of its own.
+/// The query that lists the pods of a Deployment, `StatefulSet` or `DaemonSet`; `None` if the object has no pods of its own.
 pub fn pods_query(workload: &Value) -> Option<String> {
     let labels = workload["spec"]["selector"]["matchLabels"].as_object()?;
     let words: Vec<String> =
@@ -23,8 +23,8 @@ pub fn pods_query(workload: &Value) -> Option<String> {
     (!words.is_empty()).then(|| format!("labelSelector={}", words.join(",")))
 }
 
-/// Whether a Deployment, `StatefulSet` or `DaemonSet` has created a pod, perhaps before it was deleted. Labels do not show that: pods
-/// of users can have the same ones.
+/// Whether a Deployment, `StatefulSet` or `DaemonSet` has created a pod. The workload may be deleted. Labels are not sufficient,
+/// because pods of users can have the same labels.
 pub fn is_pod_of(pod: &Value, workload: &Id) -> bool {
     let metadata = &pod["metadata"];
     let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
@@ -47,7 +47,7 @@ fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
     lists.into_iter().flat_map(|list| pod["status"][list].as_array().into_iter().flatten())
 }
 
-/// What a container of a pod ended with that is started again and again.
+/// Restarts and last exit code of a container that is restarted repeatedly.
 pub fn keeps_ending(pod: &Value) -> Option<String> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     containers(pod).find_map(|container| {
@@ -61,12 +61,12 @@ pub fn keeps_ending(pod: &Value) -> Option<String> {
     })
 }
 
-/// Whether no container of a pod runs, or will run again.
+/// Whether no container of a pod runs or will run again.
 pub fn has_ended(pod: &Value) -> bool {
     pod["status"]["phase"] == "Succeeded" || pod["status"]["phase"] == "Failed"
 }
 
-/// Why a container of a pod cannot start.
+/// Reason why a container of a pod cannot start.
 pub fn stuck(pod: &Value) -> Option<String> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
     containers(pod).find_map(|container| {

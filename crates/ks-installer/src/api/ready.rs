@@ -1,21 +1,21 @@
-//! Whether an object does what it is for.
+//! Determines whether an object is ready.
 
 use serde_json::Value;
 
 use super::install_plan;
 
-/// What can be seen of it.
+/// State of an object.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It works.
+    /// The object works.
     Ready,
-    /// Not yet, and why.
+    /// The object is not ready yet, with the reason.
     Waiting(String),
-    /// Never, and why.
+    /// The object will never be ready, with the reason.
     Failed(String),
 }
 
-/// Whether an object of Kubernetes is ready; objects that only are there always are.
+/// Whether an object of Kubernetes is ready. Kinds that are not listed here are always ready.
 pub fn readiness(object: &Value) -> Readiness {
     let (status, spec) = (&object["status"], &object["spec"]);
     let group = object["apiVersion"].as_str().and_then(|v| v.split_once('/')).map_or("", |(group, _)| group);
@@ -60,7 +60,7 @@ fn workload(object: &Value, kind: &str) -> Readiness {
         ),
         _ => (replicas, number(&status["updatedReplicas"]), number(&status["availableReplicas"])),
     };
-    // While pods of the version before run, those that are available may be theirs.
+    // While pods of the previous version run, the available pods may be old ones.
     let old = if kind == "Deployment" { number(&status["replicas"]) - updated } else { 0 };
     if updated >= wanted && available >= wanted && old <= 0 {
         return Readiness::Ready;

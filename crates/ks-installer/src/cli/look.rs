@@ -1,4 +1,4 @@
-//! `ks-installer plan` and `ks-installer images`: what would be done, and what it needs.
+//! Implements `ks-installer plan` and `ks-installer images`: shows changes and required images.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub(super) async fn plan(args: PlanArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the images of everything that is switched on.
+/// Prints the images of all enabled components.
 pub(super) async fn images(args: ImagesArgs) -> anyhow::Result<()> {
     let payload = Arc::new(Payload::open(&args.payload.payload).context("cannot use the payload")?);
     let spec = read(&args.file, &payload)?;
@@ -91,7 +91,7 @@ pub(super) async fn images(args: ImagesArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The spec of the ClusterConfiguration in a file, as the operator would take it.
+/// The spec of the ClusterConfiguration in a file, as the operator would interpret it.
 fn read(file: &Path, payload: &Payload) -> anyhow::Result<Value> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let documents = yaml::documents(&text, Dialect::Text).map_err(anyhow::Error::msg)?;

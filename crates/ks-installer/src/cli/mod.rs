@@ -1,4 +1,4 @@
-//! Commands and their flags.
+//! Defines the commands and their arguments.
 
 mod look;
 mod payload;

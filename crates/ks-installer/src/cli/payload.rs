@@ -1,4 +1,4 @@
-//! `ks-installer payload`.
+//! Implements `ks-installer payload`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

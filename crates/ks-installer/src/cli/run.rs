@@ -1,4 +1,4 @@
-//! `ks-installer run`.
+//! Implements `ks-installer run`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
-//! Objects that were there before their component: what the operator writes into them is taken back, and they stay.
+//! Handles adopted objects, which existed before their component: a removal restores their previous values and keeps them.
 //!
-//! The inventory holds the former values of all fields that are written, as a JSON merge patch. It is saved before the first
-//! write, so that a program killed in between still knows them. An object that is deleted because it cannot be changed is saved
-//! there as a whole until its replacement exists.
+//! The inventory contains the previous values of all written fields as a JSON merge patch. It is saved before the first write, so
+//! these values survive a crash. If an object has to be deleted because it cannot be changed, the inventory contains the whole
+//! object until its replacement exists.
 
 use serde_json::{Map, Value, json};
 
@@ -14,16 +14,16 @@ use super::{Engine, Failure};
 use crate::api::ApiError;
 use crate::render::COMPONENT_LABEL;
 
-/// Annotation of an adopted object that was written; the inventory that knows it may be lost, or forgotten with the component.
+/// Annotation of adopted objects that were changed. The inventory that lists them may be lost, or removed with the component.
 pub(super) const ORIGIN: &str = "installer.kubesphere.io/origin";
 pub(super) const ADOPTED: &str = "adopted";
-/// Label of the objects that kube-apiserver makes when it starts. Without some of them, no account has any rights.
+/// Label of the objects that kube-apiserver creates when it starts. Without some of them, no account has any permissions.
 const OF_KUBERNETES: &str = "kubernetes.io/bootstrapping";
 /// API group of the roles of Kubernetes.
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// Maps to which others add keys: an owner has keys, not the whole map.
+/// Maps to which several owners add keys. An owner has keys, not the whole map.
 const SHARED_MAPS: [&str; 4] = ["labels", "annotations", "data", "binaryData"];
-/// Fields of the metadata that the API server writes.
+/// Metadata fields that the API server writes.
 const OF_THE_SERVER: [&str; 7] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -34,20 +34,20 @@ const OF_THE_SERVER: [&str; 7] = [
     "uid",
 ];
 
-/// What a removal does to an object.
+/// Effect of a removal on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It was made here.
+    /// ks-installer created the object.
     Delete,
-    /// It was there before, or belongs to Kubernetes.
+    /// The object existed before, or belongs to Kubernetes.
     GiveBack,
-    /// It was made here, and is another one by now.
+    /// ks-installer created an object with this name, but the current object has another owner.
     Leave,
 }
 
 impl Entry {
-    /// What the removal of its component does to an object. `releases` are those that helm knows, too: what it installed as part of
-    /// them goes as with helm.
+    /// What the removal of its component does to an object. `releases` are the recorded releases. An adopted object that helm has
+    /// installed as part of them is deleted, as with helm.
     pub(super) fn fate(&self, live: &Value, component: &str, releases: &[ReleaseName]) -> Fate {
         let label = live["metadata"]["labels"][COMPONENT_LABEL].as_str();
         match self.origin {
@@ -60,7 +60,8 @@ impl Entry {
         }
     }
 
-    /// Notes the former values of what `wanted` changes in `live`. Those that are noted already are older.
+    /// Records the previous values of the fields that `wanted` changes in `live`. Values that are already recorded are older and
+    /// stay.
     pub(super) fn record(&mut self, live: &Value, wanted: &Value) -> Result<(), Failure> {
         let known = self.values_before()?;
         let mut former = former(&known, live, wanted);
@@ -88,9 +89,9 @@ impl Entry {
         unpack(self.before.as_bytes()).map_err(broken)
     }
 
-    /// The merge patch after which an object is as it was before.
+    /// The merge patch that restores the previous state of an object.
     fn change_back(&self, live: &Value) -> Result<Value, Failure> {
-        // One that was never written has nothing to be taken back, whatever has become of it since.
+        // An object without the mark was never changed, so there is nothing to revert.
         let mut change = if is_marked(live) { self.values_before()? } else { json!({}) };
         for (map, key) in [("labels", COMPONENT_LABEL), ("annotations", ORIGIN)] {
             if !live["metadata"][map][key].is_null() && change["metadata"][map][key].is_null() {
@@ -100,7 +101,7 @@ impl Entry {
         Ok(change)
     }
 
-    /// Keeps the whole object as it was before, because it is about to be deleted.
+    /// Records the whole previous object, because it is about to be deleted.
     fn keep_former(&mut self, live: &Value) -> Result<(), Failure> {
         let mut former = live.clone();
         merge(&mut former, &self.change_back(live)?);
@@ -111,7 +112,7 @@ impl Entry {
         Ok(())
     }
 
-    /// The whole former object, if it was deleted and its replacement is not known to exist.
+    /// The whole previous object, if it was deleted and its replacement is not known to exist.
     pub(super) fn former(&self) -> Result<Option<Value>, Failure> {
         if self.former.is_empty() {
             return Ok(None);
@@ -126,7 +127,7 @@ impl Entry {
 }
 
 impl Engine {
-    /// Deletes an object that is about to be replaced. An adopted one is saved before.
+    /// Deletes an object that is about to be replaced. An adopted object is saved first.
     pub(super) async fn delete_for_another(
         &self,
         component: &str,
@@ -140,7 +141,7 @@ impl Engine {
         self.delete_at_once(&entry.id, live).await
     }
 
-    /// Creates an adopted object again that was deleted here. Afterwards its end is the user's decision, so it is not saved any more.
+    /// Re-creates an adopted object that ks-installer deleted. From then on users may delete it, so its saved state is removed.
     pub(super) async fn restore(
         &self,
         component: &str,
@@ -148,14 +149,14 @@ impl Engine {
         former: &Value,
     ) -> Result<(), Failure> {
         match self.api.create(former).await {
-            // Its namespace is gone.
+            // The namespace no longer exists.
             Err(error) if error.is_not_found() => {}
             other => drop(other.map_err(Failure::at(&entry.id))?),
         }
         self.inventories.save_entry(component, &Entry { former: String::new(), ..entry.clone() }).await
     }
 
-    /// Takes back what was written into an object.
+    /// Reverts the changes to an adopted object.
     pub(super) async fn give_back(
         &self,
         component: &str,
@@ -169,7 +170,7 @@ impl Engine {
         match self.api.merge(id, "", &change).await {
             Err(ApiError::NoKind(_)) => Ok(()),
             Err(error) if error.is_not_found() => Ok(()),
-            // A binding's role cannot be changed.
+            // The role of a binding cannot be changed.
             Err(error) if may_be_replaced(id, &error) => {
                 let mut entry = entry.clone();
                 self.delete_for_another(component, &mut entry, live).await?;
@@ -183,17 +184,17 @@ impl Engine {
     }
 }
 
-/// Whether an object says itself that it was adopted.
+/// Whether an object has the mark of adopted objects.
 pub(super) fn is_marked(live: &Value) -> bool {
     live["metadata"]["annotations"][ORIGIN] == ADOPTED
 }
 
-/// Whether kube-apiserver makes it: without it, rights are lost until it starts again.
+/// Whether kube-apiserver creates the object. Without it, permissions are missing until kube-apiserver restarts.
 pub(super) fn is_of_kubernetes(live: &Value) -> bool {
     !live["metadata"]["labels"][OF_KUBERNETES].is_null()
 }
 
-/// Whether helm installed it as part of one of these releases.
+/// Whether helm installed the object as part of one of these releases.
 fn is_of_release(live: &Value, releases: &[ReleaseName]) -> bool {
     let annotation = |key: &str| &live["metadata"]["annotations"][key];
     releases.iter().any(|release| {
@@ -202,7 +203,7 @@ fn is_of_release(live: &Value, releases: &[ReleaseName]) -> bool {
     })
 }
 
-/// The values that `live` has where `wanted` says something else, null where it has none; and what is `known` from earlier.
+/// The previous values in `live` of the fields that `wanted` changes; null for missing fields. Values in `known` are kept.
 fn former(known: &Value, live: &Value, wanted: &Value) -> Value {
     let mut all = known.as_object().cloned().unwrap_or_default();
     for (key, wanted) in wanted.as_object().into_iter().flatten() {
@@ -223,16 +224,17 @@ fn former(known: &Value, live: &Value, wanted: &Value) -> Value {
     all.into()
 }
 
-/// Whether a binding gets another role. The API server refuses that change, so the binding is deleted and replaced.
+/// Whether the role of a binding changes. The API server refuses such a change, so the binding is deleted and replaced.
 fn has_other_role(live: &Value, wanted: &Value) -> bool {
     let [live, wanted] = [live, wanted].map(|binding| &binding["roleRef"]);
-    // The API server sets this group where the payload has none.
+    // The API server sets this group if the payload omits it.
     let group = |role: &Value| role["apiGroup"].as_str().unwrap_or(RBAC).to_owned();
     let differs = ["kind", "name"].iter().any(|key| live[key] != wanted[key]);
     live.is_object() && (differs || group(live) != group(wanted))
 }
 
-/// Notes the subjects, labels and annotations that `wanted` does not set: the replacement of a binding does not have them.
+/// Records the subjects, labels and annotations that `wanted` does not set, because the replacement of a binding does not have
+/// them.
 fn note_the_rest(former: &mut Value, live: &Value, wanted: &Value) {
     let subjects = &live["subjects"];
     if wanted["subjects"].is_null() && !subjects.is_null() && former.get("subjects").is_none() {
@@ -248,7 +250,7 @@ fn note_the_rest(former: &mut Value, live: &Value, wanted: &Value) {
     }
 }
 
-/// Notes in `former` what the field `key` was, unless that is noted.
+/// Records in `former` the previous value of the field `key`, unless it is already recorded.
 fn note(former: &mut Map<String, Value>, key: &str, live: &Value, wanted: &Value) {
     let inner = match former.get(key) {
         None => None,
@@ -258,7 +260,7 @@ fn note(former: &mut Map<String, Value>, key: &str, live: &Value, wanted: &Value
     let descends = live.is_object() || live.is_null() && SHARED_MAPS.contains(&key) || inner.is_some();
     match wanted {
         _ if live == wanted => {}
-        // Nothing is written.
+        // Such a value writes nothing.
         Value::Null => {}
         Value::Object(map) if map.is_empty() => {}
         Value::Object(map) if descends => {
@@ -275,7 +277,7 @@ fn note(former: &mut Map<String, Value>, key: &str, live: &Value, wanted: &Value
     }
 }
 
-/// A JSON merge patch (RFC 7386).
+/// Applies a JSON merge patch (RFC 7386).
 fn merge(value: &mut Value, change: &Value) {
     let Value::Object(change) = change else { return value.clone_from(change) };
     if !value.is_object() {
@@ -296,7 +298,7 @@ mod tests {
     use super::*;
     use crate::api::Id;
 
-    /// Takes away maps without keys: the API server does not keep them.
+    /// Removes empty maps, which the API server does not store.
     fn without_empty(value: &mut Value) {
         if let Some(map) = value.as_object_mut() {
             map.values_mut().for_each(without_empty);

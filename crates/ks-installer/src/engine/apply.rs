@@ -1,4 +1,4 @@
-//! Bringing one component to what it should be.
+//! Applies one component to the cluster.
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::Value;
@@ -11,30 +11,30 @@ use crate::api::{Api, ApiError, Id, contains, differences, digest};
 use crate::payload::Component;
 use crate::render::{COMPONENT_LABEL, Class, class_of};
 
-/// Why objects are looked at that are wanted as before.
+/// Reasons to check objects whose wanted state has not changed.
 #[derive(Clone, Copy)]
 struct Look {
-    /// Somebody else has changed something.
+    /// Another client has changed an object.
     suspect: bool,
-    /// What an earlier pass has written is not known.
+    /// An earlier pass was interrupted, so it is unknown what it wrote.
     interrupted: bool,
 }
 
-/// What is to be done about an object.
+/// Work to do for one object.
 struct Step<'a> {
     object: &'a Value,
     entry: Entry,
-    /// Sum of what is wanted.
+    /// Digest of the wanted object.
     wanted: String,
-    /// Whether it has to be looked at before it is written.
+    /// Whether the object is read before it is written.
     look: bool,
-    /// Made once and then left alone.
+    /// Created once and never changed.
     kept: bool,
 }
 
 impl Engine {
-    /// Applies what changed, waits until it is ready, and removes what is not wanted any more. With the same inputs and
-    /// nothing suspect it asks nobody.
+    /// Applies changed objects, waits until they are ready, and removes objects that are no longer wanted. If the inputs are
+    /// unchanged and no object is suspect, it sends no request.
     pub(super) async fn converge(
         &self,
         component: &Component,
@@ -48,7 +48,7 @@ impl Engine {
         if unchanged && !suspect {
             return Ok(());
         }
-        // What an earlier pass has done before it was ended is not known.
+        // It is unknown what an interrupted pass has done.
         let interrupted = !inventory.ready;
         if !unchanged {
             progress.starts();
@@ -57,7 +57,7 @@ impl Engine {
         let Rendered { objects, releases, due, .. } =
             self.objects(component, spec, &hash, Some(progress)).await?;
         if !unchanged && inventory.ready {
-            // Killed from here on, the next run must write everything, even when the spec is the old one again.
+            // After a crash from here on, the next run must write everything, even if the previous spec is restored.
             inventory.ready = false;
             self.inventories.save(name, inventory.clone()).await?;
         }
@@ -66,7 +66,7 @@ impl Engine {
         let revisions = self.open_releases(component, &mut inventory, &releases, &objects).await?;
         let bring = async {
             let written = self.write(component, &mut inventory, &objects, look, progress).await?;
-            // Also of what is as it was written: a look is there to find what does not work any more.
+            // Unchanged objects are included, because a suspect component is checked for objects that no longer work.
             self.wait_ready(component, &objects, &awaited(component, spec)?, progress).await?;
             if written || !unchanged {
                 self.prune(component, &mut inventory, &objects).await?;
@@ -88,8 +88,8 @@ impl Engine {
         self.inventories.save(name, Inventory { hash, ready: true, due, ..inventory }).await
     }
 
-    /// Enters objects that are not in the inventory, before they are touched, and the former values of what is about to be
-    /// written into adopted ones. Objects of another owner are refused.
+    /// Adds new objects to the inventory before they are written, with the previous values of fields that change in adopted
+    /// objects. Refuses objects that belong to another owner.
     async fn enter(
         &self,
         component: &Component,
@@ -98,7 +98,7 @@ impl Engine {
     ) -> Result<(), Failure> {
         let unknown = objects.iter().filter_map(|object| match inventory.find(&Id::of(object)) {
             None => Some((object, None)),
-            // Another field of it may be written than before.
+            // The new object may change other fields than before.
             Some(entry) if entry.origin == Origin::Adopted && entry.applied != sum_of(component, object) => {
                 Some((object, Some(entry.clone())))
             }
@@ -145,7 +145,7 @@ impl Engine {
         self.inventories.save(&component.name, inventory.clone()).await
     }
 
-    /// Writes what differs, class by class. Returns whether anything was written.
+    /// Writes the objects that differ, one class after the other. Returns whether it wrote anything.
     async fn write(
         &self,
         component: &Component,
@@ -158,7 +158,8 @@ impl Engine {
         for of_class in objects.chunk_by(|a, b| class_of(a) == class_of(b)) {
             let steps: Vec<Step> =
                 of_class.iter().filter_map(|object| step(component, inventory, object, look)).collect();
-            // Whoever calls a webhook is refused until its pods answer; custom resources that come after it would be.
+            // While the pods of a webhook do not respond, the API server refuses requests that call the webhook. This would
+            // affect the custom resources that follow.
             if steps.iter().any(|step| is_webhook(&step.entry.id)) {
                 self.wait_ready(component, &objects[..before], &[], progress).await?;
             }
@@ -178,7 +179,7 @@ impl Engine {
                             *old = entry;
                         }
                     }
-                    // The others of the class are done first: what they are is noted.
+                    // The other objects of the class are completed first, so that their results are recorded.
                     Err(error) => {
                         failure = failure.or(Some(error));
                         self.keep_saved_former(&component.name, inventory, &id);
@@ -200,7 +201,7 @@ impl Engine {
         Ok(written)
     }
 
-    /// Keeps the saved former object in memory, too, if its replacement could not be created.
+    /// Keeps the saved previous object also in memory, if its replacement could not be created.
     fn keep_saved_former(&self, component: &str, inventory: &mut Inventory, id: &Id) {
         let saved = self.inventories.get(component);
         let saved = saved.as_ref().and_then(|saved| saved.find(id)).filter(|saved| !saved.former.is_empty());
@@ -216,7 +217,7 @@ impl Engine {
         if let Some(live) = &live
             && entry.uid.is_empty()
         {
-            // It may have come after it was entered.
+            // Another client may have created the object after it was added to the inventory.
             entry.origin = origin(&id, live, &component.name)?;
             if entry.origin == Origin::Adopted && !kept {
                 entry.record(live, object)?;
@@ -224,7 +225,7 @@ impl Engine {
         }
         let is_replaced = !entry.former.is_empty();
         if look && live.is_none() && !is_replaced {
-            // Whatever was there before is gone: this one is made here.
+            // The previous object no longer exists, so ks-installer creates this one.
             entry = Entry { origin: Origin::Created, before: String::new(), ..entry };
         }
         if let Some(live) = &live
@@ -237,7 +238,7 @@ impl Engine {
         let live = match self.api.apply(&marked(object, entry.origin), false).await {
             Err(error) if may_be_replaced(&id, &error) => {
                 if id.kind == "Job" {
-                    // What the former one did is done.
+                    // The work of the previous Job is done, so there is nothing to restore.
                     entry = Entry { origin: Origin::Created, before: String::new(), ..entry };
                 }
                 let object = marked(object, entry.origin);
@@ -250,7 +251,7 @@ impl Engine {
         Ok((entry, true))
     }
 
-    /// Deletes an object and makes it again, because what changes in it cannot be changed.
+    /// Deletes and re-creates an object, because the changed field is immutable.
     async fn replace(
         &self,
         component: &Component,
@@ -259,7 +260,7 @@ impl Engine {
         error: ApiError,
     ) -> Result<Value, Failure> {
         let id = &entry.id.clone();
-        // Another program may have created it again.
+        // Another client may have created it again.
         if let Some(live) = self.api.get(id).await.map_err(Failure::at(id))? {
             origin(id, &live, &component.name)?;
             if adopted::is_of_kubernetes(&live) {
@@ -270,7 +271,7 @@ impl Engine {
         self.api.apply(object, false).await.map_err(Failure::at(id))
     }
 
-    /// Deletes an object of which another one takes the place, and waits until it is gone.
+    /// Deletes an object that is about to be replaced, and waits until it is gone.
     pub(super) async fn delete_at_once(&self, id: &Id, live: &Value) -> Result<(), Failure> {
         let uid = uid(live);
         self.api.delete(id, &uid).await.map_err(Failure::at(id))?;
@@ -278,7 +279,7 @@ impl Engine {
     }
 }
 
-/// What is to be done about an object, if anything.
+/// The work to do for an object, or `None`.
 fn step<'a>(component: &Component, inventory: &Inventory, object: &'a Value, look: Look) -> Option<Step<'a>> {
     let entry = inventory.find(&Id::of(object))?.clone();
     let kept = is_kept(component, object);
@@ -287,12 +288,13 @@ fn step<'a>(component: &Component, inventory: &Inventory, object: &'a Value, loo
     if !changed && !look.suspect && !look.interrupted {
         return None;
     }
-    // What was applied and is wanted otherwise now needs no look. What was adopted is not written without need.
+    // An object that was applied and has a new wanted state is written without reading it first. Adopted objects are not written
+    // without need.
     let look = look.suspect || entry.origin == Origin::Adopted || entry.applied.is_empty() || kept;
     Some(Step { object, entry, wanted, look, kept })
 }
 
-/// Whether an object is made once and then left alone.
+/// Whether an object is created once and never changed.
 fn is_kept(component: &Component, object: &Value) -> bool {
     component
         .keep
@@ -300,12 +302,12 @@ fn is_kept(component: &Component, object: &Value) -> bool {
         .any(|kept| object["kind"] == kept.kind.as_str() && object["metadata"]["name"] == kept.name.as_str())
 }
 
-/// Sum of what is wanted of an object.
+/// Digest of the wanted state of an object.
 fn sum_of(component: &Component, object: &Value) -> String {
     if is_kept(component, object) { "kept".to_owned() } else { digest(object) }
 }
 
-/// The object as it is written.
+/// The object as it is sent to the API server.
 fn marked(object: &Value, origin: Origin) -> Value {
     let mut object = object.clone();
     if origin == Origin::Adopted {
@@ -314,7 +316,7 @@ fn marked(object: &Value, origin: Origin) -> Value {
     object
 }
 
-/// Whether an object that is there can be taken, and whose it is then.
+/// Checks whether an existing object can be used, and returns its origin.
 fn origin(id: &Id, live: &Value, component: &str) -> Result<Origin, Failure> {
     let metadata = &live["metadata"];
     let foreign = |owner: String| {
@@ -329,7 +331,7 @@ fn origin(id: &Id, live: &Value, component: &str) -> Result<Origin, Failure> {
         None => {}
     }
     let owners = metadata["ownerReferences"].as_array();
-    // A workspace only says whose a namespace is: in a KubeSphere that runs all of its own are so.
+    // A workspace only marks its namespaces. In a running KubeSphere, all of its own namespaces are in a workspace.
     let is_controller =
         |owner: &&Value| owner["controller"] == true && !(id.kind == "Namespace" && workspaces::owns(owner));
     let controller = owners.into_iter().flatten().find(is_controller);
@@ -340,11 +342,11 @@ fn origin(id: &Id, live: &Value, component: &str) -> Result<Origin, Failure> {
     Ok(Origin::Adopted)
 }
 
-/// Whether writing would change nothing. Where texts differ, like `1000m` and `1`, the API server is asked.
+/// Whether a write would change nothing. If texts differ, such as `1000m` and `1`, a dry run on the API server decides.
 async fn is_as_wanted(api: &Api, entry: &Entry, live: &Value, object: &Value) -> Result<bool, Failure> {
     let mut object = object.clone();
     if entry.origin == Origin::Adopted && entry.applied.is_empty() {
-        // A label of ours is no reason to write to what somebody else made.
+        // The component label alone is no reason to change an object of another owner.
         if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
             labels.remove(COMPONENT_LABEL);
         }
@@ -354,7 +356,7 @@ async fn is_as_wanted(api: &Api, entry: &Entry, live: &Value, object: &Value) ->
         let then = api.apply(&object, true).await.map_err(Failure::at(&entry.id));
         return Ok(then.is_ok_and(|then| differences(live, &then).is_empty()));
     }
-    // One whose label is missing only because it was adopted as it was.
+    // The label is missing only because the object was adopted unchanged.
     if entry.origin == Origin::Adopted && live["metadata"]["labels"][COMPONENT_LABEL].is_null() {
         let labels = object["metadata"]["labels"].as_object_mut();
         labels.map(|labels| labels.remove(COMPONENT_LABEL));
@@ -366,7 +368,7 @@ fn is_webhook(id: &Id) -> bool {
     id.kind.ends_with("WebhookConfiguration")
 }
 
-/// Kinds that hold nothing that a new one would not have.
+/// Kinds whose objects contain nothing that a replacement would lack.
 pub(super) fn may_be_replaced(id: &Id, error: &ApiError) -> bool {
     matches!(id.kind.as_str(), "Job" | "RoleBinding" | "ClusterRoleBinding")
         && matches!(error, ApiError::Refused { code: 422, .. })

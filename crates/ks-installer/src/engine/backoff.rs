@@ -1,5 +1,5 @@
-//! Pauses after failures: longer each time, and kept while passes come and go. A failure that was not seen yet means that something
-//! was reached since the last one: the first pause again.
+//! Computes the pauses after failures. They grow, and new passes do not reset them. A new failure text means progress since the
+//! last failure, so the pauses start again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -13,16 +13,17 @@ pub struct Backoff {
     failed: Mutex<HashMap<String, Failures>>,
 }
 
-/// Texts of failures that are kept apart. One that says something else each time must not be tried for ever without pauses.
+/// Maximum number of failure texts that are remembered per component. A component whose text always changes must not be retried
+/// forever without growing pauses.
 const MOST_TEXTS: usize = 100;
 
-/// How often it is tried again soon, before the pauses grow.
+/// Number of quick retries before the pauses grow.
 const QUICK: u32 = 4;
 
-/// The failures of a component since it succeeded last.
+/// The failures of a component since its last success.
 #[derive(Debug)]
 struct Failures {
-    /// How often nothing was reached.
+    /// Number of failures without progress.
     count: u32,
     next: Instant,
     texts: HashSet<String>,
@@ -35,12 +36,12 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Pauses from `first` to `longest`.
+    /// Creates pauses from `first` to `longest`.
     pub fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, failed: Mutex::default() }
     }
 
-    /// When a component may be tried again, if it failed.
+    /// Time of the next attempt for a component that failed.
     pub(super) fn next(&self, component: &str) -> Option<Instant> {
         self.lock().get(component).map(|failures| failures.next)
     }
@@ -55,7 +56,7 @@ impl Backoff {
         });
         let is_new = failures.texts.len() < MOST_TEXTS && failures.texts.insert(text.to_owned());
         failures.count = if is_new { 0 } else { failures.count + 1 };
-        // A program that has just started may refuse for some seconds.
+        // A program that has just started may refuse requests for some seconds.
         let doublings =
             if failures.count <= QUICK { failures.count.min(1) } else { failures.count - QUICK + 1 };
         let pause = self.first.saturating_mul(1 << doublings.min(16)).min(self.longest);

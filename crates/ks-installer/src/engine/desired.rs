@@ -1,4 +1,4 @@
-//! Which components a spec asks for.
+//! Determines which components a spec enables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use super::{Failure, Reason};
 use crate::payload::{Component, Payload, extension};
 
-/// What shall be there.
+/// The components that a spec wants in the cluster.
 #[derive(Debug, Default)]
 pub struct Desired {
-    /// Components that are wanted, parts that these need included.
+    /// Wanted components, including the shared components that they need.
     pub wanted: BTreeSet<String>,
-    /// Wanted components that cannot be there, and why.
+    /// Wanted components that cannot be installed, with the reason.
     pub refused: BTreeMap<String, Failure>,
 }
 
-/// The components that are switched on, and what they need.
+/// The enabled components and their dependencies.
 pub fn desired(payload: &Payload, spec: &Value, kubernetes: &str) -> Desired {
     let cluster = json!({ "version": kubernetes, "minor": minor(kubernetes) });
     let context = minijinja::Value::from_serialize(json!({ "spec": spec, "cluster": cluster }));
@@ -26,7 +26,7 @@ pub fn desired(payload: &Payload, spec: &Value, kubernetes: &str) -> Desired {
             Ok(true) => drop(desired.wanted.insert(name.clone())),
             Ok(false) => {}
             Err(why) => {
-                // Nobody knows whether it is wanted: what is there stays.
+                // It is unknown whether the component is wanted, so its objects stay.
                 desired.wanted.insert(name.clone());
                 desired.refused.insert(name.clone(), Failure::new(Reason::RenderFailed, why));
             }
@@ -64,7 +64,7 @@ pub fn desired(payload: &Payload, spec: &Value, kubernetes: &str) -> Desired {
     desired
 }
 
-/// What is switched on and the payload does not have is told, and not passed over.
+/// Reports components that the spec enables and the payload does not contain.
 fn without_definition(payload: &Payload, spec: &Value, desired: &mut Desired) {
     for path in ks_spec::switches() {
         let is_on = path.split('.').try_fold(spec, |at, key| at.get(key)) == Some(&Value::Bool(true));
@@ -92,7 +92,7 @@ fn no_definition(name: &str, path: &str, desired: &mut Desired) {
     desired.refused.insert(name.to_owned(), Failure::new(Reason::NoDefinition, message));
 }
 
-/// The minor version of Kubernetes; 0 when it says none.
+/// The minor version of Kubernetes; 0 if the text contains none.
 fn minor(kubernetes: &str) -> u32 {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
     kubernetes.split('.').nth(1).map(digits).and_then(|minor| minor.parse().ok()).unwrap_or_default()

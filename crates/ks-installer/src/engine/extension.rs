@@ -1,8 +1,9 @@
-//! Extensions of KubeSphere 4. An `InstallPlan` is an object of its component like any other; here it gets what only the cluster
-//! knows: the version that a repository recommends, and whether the extension has a part in each cluster.
+//! Completes the plans of extensions of KubeSphere 4. An `InstallPlan` is an object of its component like any other. This module
+//! adds values that only the cluster knows: the version that a repository recommends, and whether the extension has a part in
+//! each cluster.
 //!
-//! Its controller does nothing about a version that no repository publishes, and says nothing. So that is found out before the
-//! plan is written. `engine/repair.rs` is about what the controller leaves undone later.
+//! If no repository publishes the version, the controller of plans does nothing and reports nothing. Therefore, this is checked
+//! before the plan is written. `engine/repair.rs` handles plans that the controller gives up later.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,31 +16,31 @@ use super::{Engine, Failure, Reason};
 use crate::api::{Id, Readiness, install_plan};
 use crate::payload::{Component, extension};
 
-/// Label of everything that belongs to an extension.
+/// Label of all objects of an extension.
 pub(super) const EXTENSION_LABEL: &str = "kubesphere.io/extension-ref";
 
-/// API groups and kinds that are looked at for plans.
+/// API groups and kinds that are read for plans.
 pub const LOOKED_AT: [(&str, &str); 4] = [
     ("kubesphere.io", "Extension"),
     ("kubesphere.io", "ExtensionVersion"),
     ("kubesphere.io", "Repository"),
     ("batch", "Job"),
 ];
-/// Those that are deleted besides the plans: helm's records.
+/// API groups and kinds that are deleted in addition to the plans: helm's records.
 pub const DELETED: [(&str, &str); 1] = [("", "Secret")];
 
-/// What a repository has for a plan.
+/// Result of the search for the version of a plan.
 enum Published {
-    /// Its version, as the repository describes it.
+    /// The version, as a repository publishes it.
     Version(Value),
-    /// Nothing, and the extension is installed as it is wanted: its controller need do nothing.
+    /// The version is no longer published, but the extension is installed as wanted, so the controller has nothing to do.
     NoMore,
-    /// Nothing.
+    /// The version is not published.
     Nothing(Failure),
 }
 
 impl Engine {
-    /// The objects of a component with what its plans lack. Without `progress` nothing is waited for.
+    /// The objects of a component with completed plans. Without `progress`, it waits for nothing.
     pub(super) async fn complete_plans(
         &self,
         component: &Component,
@@ -79,7 +80,7 @@ impl Engine {
                     place(plan, is_placed.then_some(&live), spec);
                     plan["spec"]["extension"]["version"] = found["spec"]["version"].clone();
                     if progress.is_none() {
-                        // What it requires may come before it.
+                        // In a dry run, the required extensions may not be installed yet.
                         return Ok(());
                     }
                     return self.check_dependencies(plan, &live, &found).await;
@@ -94,7 +95,7 @@ impl Engine {
             };
             let repositories = self.of_kind("Repository", "").await?;
             let Some(progress) = progress else {
-                // What there will be is known when KubeSphere's core runs.
+                // The repositories exist only after the core of KubeSphere runs.
                 return if repositories.is_empty() { Ok(()) } else { Err(failure) };
             };
             let unread = repositories
@@ -114,7 +115,8 @@ impl Engine {
         }
     }
 
-    /// The version that a plan is for: the one that it names, else that which is there, else the recommended one.
+    /// The published version for a plan: the version that the plan names, else the installed version, else the recommended
+    /// version.
     async fn published(&self, plan: &Value, live: &Value) -> Result<Published, Failure> {
         let extension = &plan["spec"]["extension"];
         let name = extension["name"].as_str().unwrap_or_default();
@@ -179,7 +181,8 @@ impl Engine {
         }
     }
 
-    /// An extension that another one requires must be installed: its own component comes first where the payload knows that.
+    /// Checks that the extensions that this one requires are installed. If the payload declares the order, their components are
+    /// installed first.
     async fn check_dependencies(&self, plan: &Value, live: &Value, version: &Value) -> Result<(), Failure> {
         let name = &plan["spec"]["extension"]["name"];
         if live["status"]["state"] == "Installed" {
@@ -209,7 +212,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A version of an extension that a repository publishes.
+    /// A version of an extension, if a repository publishes it.
     pub(super) async fn extension_version(
         &self,
         name: &str,
@@ -234,8 +237,8 @@ fn nothing(text: &str, hint: &str) -> Published {
     Published::Nothing(Failure::new(Reason::NotPublished, format!("{text}\nhint: {hint}")))
 }
 
-/// Says in which clusters an extension has its part, unless the plan does: where it is, at first the cluster of the installer. One
-/// without such a part (no `live`) cannot be placed.
+/// Sets the clusters for the part of an extension, unless the plan sets them: the current clusters, or initially the cluster of
+/// ks-installer. An extension without such a part (no `live`) cannot be placed.
 fn place(plan: &mut Value, live: Option<&Value>, spec: &Value) {
     let Some(wanted) = plan["spec"].as_object_mut() else { return };
     match live.map(|live| &live["spec"]["clusterScheduling"]["placement"]) {
@@ -251,10 +254,10 @@ fn place(plan: &mut Value, live: Option<&Value>, spec: &Value) {
     }
 }
 
-/// Whether a plan that is there says what this one does, where this one says something, and is carried out.
+/// Whether an existing plan has the values that this plan sets, and is carried out.
 fn is_as_wanted(plan: &Value, live: &Value) -> bool {
     let is_same = |path: &str| plan.pointer(path).is_none_or(|wanted| live.pointer(path) == Some(wanted));
-    // One without a part in clusters cannot be placed.
+    // An extension without a part in clusters cannot be placed.
     let is_placed = live["spec"]["clusterScheduling"].is_object();
     is_same("/spec/config")
         && (!is_placed || is_same("/spec/clusterScheduling/placement/clusters"))
@@ -273,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_as_wanted_when_nothing_has_to_be_done() {
-        // The hash is that of `a`.
+        // The hash of the text `a`.
         let status = json!({"state": "Installed", "version": "1", "configHash": "af63dc4c8601ec8c"});
         let spec = |config: &str, clusters: Value| {
             let clusters = json!({ "placement": { "clusters": clusters } });
@@ -288,7 +291,7 @@ mod tests {
         ] {
             assert_eq!(is_as_wanted(&json!({ "spec": wanted }), &live), expected, "{wanted}");
         }
-        // It says so, and its controller did not carry it out.
+        // The plan has this value, but its controller did not apply it.
         live["spec"]["config"] = "b".into();
         assert!(!is_as_wanted(&json!({"spec": spec("b", json!([]))}), &live));
     }
@@ -303,7 +306,7 @@ mod tests {
             (&none, Some(&none), &main, &placed(&["main"])),
             (&none, Some(&placed(&["a", "b"])), &main, &placed(&["a", "b"])),
             (&placed(&["c"]), Some(&placed(&["a", "b"])), &main, &placed(&["c"])),
-            // It has no such part.
+            // The extension has no part in clusters.
             (&placed(&["c"]), None, &main, &none),
         ] {
             let mut plan = wanted.clone();

@@ -1,14 +1,14 @@
-//! Why a component is not as it should be.
+//! Describes why a component is not in its wanted state.
 
 use crate::api::ApiError;
 
-/// A failure of one component: it is tried again, and the others go on.
+/// A failure of one component. The component is retried, and other components continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// For programs: the reason of the condition.
+    /// Machine-readable reason of the condition.
     pub reason: Reason,
-    /// For people.
+    /// Message for users.
     pub message: String,
 }
 
@@ -19,32 +19,32 @@ pub enum Reason {
     RenderFailed,
     /// The API server refused an object.
     Refused,
-    /// The cluster does not know a kind.
+    /// The API server does not know a kind.
     KindMissing,
-    /// The API server does not answer.
+    /// The API server does not respond.
     ApiUnreachable,
-    /// An object belongs to somebody else.
+    /// An object belongs to another owner.
     OwnedByAnother,
-    /// Something that must be there before is not.
+    /// A required object does not exist.
     RequirementMissing,
-    /// No repository has the extension, or that version of it.
+    /// No repository publishes the extension, or this version of it.
     NotPublished,
-    /// It was applied and does not work (yet).
+    /// An applied object is not ready (yet).
     NotReady,
-    /// An object cannot go, because nobody does what its finalizer waits for.
+    /// An object cannot be deleted, because no controller removes its finalizer.
     FinalizerStuck,
-    /// Something that it depends on is switched off.
+    /// A required component is switched off.
     DependencyDisabled,
-    /// Something that is switched on depends on it.
+    /// An enabled component requires this component.
     StillNeeded,
-    /// It cannot be in this cluster, or with this spec.
+    /// The component does not support this cluster or this spec.
     NotSupported,
-    /// The payload does not have it.
+    /// The payload does not contain the component.
     NoDefinition,
 }
 
 impl Reason {
-    /// As the status says it.
+    /// The reason as the status contains it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::RenderFailed => "RenderFailed",
@@ -65,12 +65,12 @@ impl Reason {
 }
 
 impl Failure {
-    /// A failure with its words.
+    /// Creates a failure with a message.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
 
-    /// Something about an object, or about anything else, failed at the API server.
+    /// Converts an error of the API server. `what` names the object or the action.
     pub(super) fn at(what: impl std::fmt::Display) -> impl FnOnce(ApiError) -> Self {
         move |error| {
             let reason = match &error {

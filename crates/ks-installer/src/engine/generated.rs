@@ -1,5 +1,5 @@
-//! Passwords and certificates: made once, kept in a Secret, so that each rendering gives the same objects. They are renewed when
-//! the spec asks for it (`rotate`), certificates also near their end.
+//! Generates passwords and certificates. They are created once and stored in a Secret, so that every rendering is equal. A value
+//! is renewed if the spec requests it (`rotate`), and a certificate also before it expires.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use super::{Engine, Failure, Reason};
 use crate::api::Id;
 use crate::payload::{Component, Generated, Payload};
 
-/// How long a certificate is valid.
+/// Validity of a certificate.
 pub(super) const LIFE: Duration = Duration::from_hours(365 * 24);
-/// So long before its end it is renewed: an installer that was away for some days comes in time.
+/// Time before its expiry at which a certificate is renewed. An installer that was off for some days still renews it in time.
 const BEFORE_ITS_END: i64 = 30 * 24 * 3600;
-/// A clock of a node may be slow.
+/// The clock of a node may be slow.
 const BEFORE_NOW: Duration = Duration::from_hours(1);
-/// Annotation of the Secret: what the spec said when a value was renewed on request.
+/// Annotation prefix of the Secret: the value of `rotate` in the spec when a value was renewed on request.
 const ROTATED: &str = "rotated.installer.kubesphere.io";
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 impl Engine {
-    /// The values that a component's templates see as `generated`. What is missing, near its end, or asked for is made and kept,
-    /// unless nothing may be changed.
+    /// The values that templates of a component use as `generated`. Missing, expiring and requested values are created, and
+    /// stored except in a dry run.
     pub(super) async fn generated(
         &self,
         component: &Component,
@@ -74,7 +74,7 @@ impl Engine {
         Ok(values)
     }
 
-    /// The Secret of a component, and the values in it.
+    /// The Secret of a component, and its values.
     async fn kept_values(&self, id: &Id) -> Result<(Value, Map<String, Value>), Failure> {
         let mut secret = self.api.get(id).await.map_err(Failure::at(id))?.unwrap_or_default();
         let mut values = Map::new();
@@ -90,7 +90,7 @@ impl Engine {
         Ok((secret, values))
     }
 
-    /// Values that components have made on which this one depends.
+    /// Generated values of components on which this component depends.
     async fn values_of_others(
         &self,
         component: &Component,
@@ -102,7 +102,7 @@ impl Engine {
             let id = self.generated_id(other);
             let value = match self.kept_values(&id).await?.1.remove(&one.name) {
                 Some(value) => value,
-                // Nothing is installed yet: whoever only looks sees another value.
+                // In a dry run before the installation, an example replaces the missing value.
                 None if dry_run => example(&self.renderer.payload, one)
                     .map_err(|why| Failure::new(Reason::RenderFailed, why))?,
                 None => {
@@ -115,19 +115,19 @@ impl Engine {
         Ok(found)
     }
 
-    /// The Secret with the values of a component.
+    /// Identifies the Secret with the generated values of a component.
     pub(super) fn generated_id(&self, component: &str) -> Id {
         let name = format!("ks-installer-generated-{component}");
         Id::new("v1", "Secret", self.inventories.namespace(), &name)
     }
 }
 
-/// Values as good as those that are kept, for looking at what would be rendered.
+/// Example values for a rendering that is not applied.
 pub fn examples(payload: &Payload, component: &Component) -> Result<Map<String, Value>, String> {
     component.generated.iter().map(|one| Ok((one.name.clone(), example(payload, one)?))).collect()
 }
 
-/// A value of another component is made as that one says.
+/// Creates an example. A value of another component follows the declaration in that component.
 fn example(payload: &Payload, one: &Generated) -> Result<Value, String> {
     let Some(other) = &one.of else { return make(one, LIFE, None) };
     let mut made = payload.components().get(other).into_iter().flat_map(|maker| &maker.generated);
@@ -135,22 +135,22 @@ fn example(payload: &Payload, one: &Generated) -> Result<Value, String> {
     make(made.ok_or_else(|| format!("{other} makes no value '{}'", one.name))?, LIFE, None)
 }
 
-/// When the first of these values has to be renewed.
+/// Time at which the first of these values has to be renewed.
 pub(super) fn first_due(values: &Map<String, Value>) -> Option<i64> {
     values.values().filter_map(due).min()
 }
 
-/// Seconds since 1970.
+/// Current time in seconds since 1970.
 pub(super) fn now() -> i64 {
     OffsetDateTime::now_utc().unix_timestamp()
 }
 
-/// When a value has to be renewed. Certificates of older versions of this program have no end.
+/// Time at which a value has to be renewed. Certificates of older versions have no expiry time.
 fn due(value: &Value) -> Option<i64> {
     Some(value["until"].as_i64()? - BEFORE_ITS_END)
 }
 
-/// What the spec asks to be renewed, as it is noted on the Secret.
+/// The requested renewals, as annotations of the Secret.
 fn annotations(component: &Component, spec: &Value) -> Map<String, Value> {
     let asked = spec["rotate"][&component.name].as_object();
     asked.into_iter().flatten().map(|(name, word)| (format!("{ROTATED}/{name}"), text(word))).collect()
@@ -160,7 +160,7 @@ fn text(word: &Value) -> Value {
     word.as_str().map_or_else(|| word.to_string(), str::to_owned).into()
 }
 
-/// `old` is what it replaces.
+/// Creates a value. `old` is the value that it replaces.
 fn make(one: &Generated, life: Duration, old: Option<&Value>) -> Result<Value, String> {
     match (one.password, &one.certificate) {
         (Some(length), None) => password(length).map(Value::from),
@@ -169,7 +169,7 @@ fn make(one: &Generated, life: Duration, old: Option<&Value>) -> Result<Value, S
     }
 }
 
-/// Letters of both sizes and a digit are in it, as KubeSphere wants it of accounts.
+/// Creates a password with upper case and lower case letters and a digit, as KubeSphere requires for accounts.
 fn password(length: usize) -> Result<String, String> {
     loop {
         let text = letters(length)?;
@@ -186,7 +186,7 @@ fn letters(length: usize) -> Result<String, String> {
     while text.len() < length {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
-        // 248 is the largest multiple of 62 in a byte: all letters are as likely.
+        // 248 is the largest multiple of 62 that fits into a byte, so all letters are equally likely.
         let letters =
             bytes.iter().filter(|byte| **byte < 248).map(|byte| LETTERS[usize::from(byte % 62)] as char);
         text.extend(letters.take(length - text.len()));
@@ -194,8 +194,8 @@ fn letters(length: usize) -> Result<String, String> {
     Ok(text)
 }
 
-/// A certificate by an authority whose key nobody keeps. `ca` also holds the authority of before: until all have the new
-/// certificate, some answer with the old one.
+/// Creates a certificate and its CA, whose key is discarded. `ca` also contains the previous CA, because some servers present the
+/// old certificate until all of them have the new one.
 fn certificate(names: &[String], life: Duration, old: Option<&Value>) -> Result<Value, String> {
     let text = |error: rcgen::Error| error.to_string();
     let begin = OffsetDateTime::now_utc();
@@ -217,7 +217,7 @@ fn certificate(names: &[String], life: Duration, old: Option<&Value>) -> Result<
     Ok(json!({ "ca": cas, "cert": cert.pem(), "key": key.serialize_pem(), "until": end.unix_timestamp() }))
 }
 
-/// The first authority of a value, which signed its certificate.
+/// The first CA of a value, which signed its certificate.
 fn newest_authority(value: &Value) -> &str {
     const END: &str = "-----END CERTIFICATE-----\n";
     let cas = value["ca"].as_str().unwrap_or_default();
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn passwords_have_letters_of_both_sizes_and_a_digit() {
-        // Of three random ones, five in six have not all.
+        // About five of six random passwords of this length do not have all of them.
         for text in (0..50).map(|_| password(3).unwrap()) {
             let count = |is: fn(&u8) -> bool| text.bytes().filter(&is).count();
             let kinds =

@@ -1,6 +1,7 @@
-//! What was made, component by component: a Secret each, because it holds sums of secrets.
+//! Stores which objects ks-installer created for each component, in one Secret per component, because digests of secrets are in
+//! it.
 //!
-//! An object is entered before it is touched, so that one made just before the program was killed is known, too.
+//! An object is added before it is written. Thus the inventory also contains an object that was created just before a crash.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,30 +14,30 @@ use serde_json::{Value, json};
 use super::{Failure, Reason};
 use crate::api::{Api, Id};
 
-/// Label of an inventory; its value is the component.
+/// Label of an inventory Secret; its value is the component.
 const LABEL: &str = "installer.kubesphere.io/inventory";
 /// Key in the Secret.
 const KEY: &str = "inventory.json";
 
-/// What was made for a component.
+/// The objects and releases of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inventory {
-    /// Hash of what it was rendered from.
+    /// Hash of the inputs of its last rendering.
     pub hash: String,
-    /// Whether everything was applied, ready and pruned.
+    /// Whether all objects were applied, are ready, and outdated objects were deleted.
     pub ready: bool,
-    /// When something that was generated for it has to be renewed, in seconds since 1970.
+    /// Time at which a generated value of the component has to be renewed, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<i64>,
-    /// Releases that are recorded as helm does it.
+    /// Releases that are recorded in helm's format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub releases: Vec<ReleaseName>,
     /// Its objects.
     pub objects: Vec<Entry>,
 }
 
-/// Which release of helm.
+/// Identifies a release of helm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseName {
     /// Its namespace.
@@ -49,41 +50,41 @@ pub struct ReleaseName {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// Which.
+    /// Identifies the object.
     #[serde(flatten)]
     pub id: Id,
-    /// Whether it was there before.
+    /// Whether the object existed before.
     pub origin: Origin,
-    /// Its identity; empty until it was seen.
+    /// UID of the object; empty until it was read.
     pub uid: String,
-    /// Sum of what was applied; empty when that is not known to be done.
+    /// Digest of the applied object; empty if it is not known to be applied.
     pub applied: String,
-    /// Sum of the object as the API server has it.
+    /// Digest of the object as the API server returned it.
     pub live: String,
-    /// For an adopted object, the former values of the fields that are written, packed; see `engine/adopted.rs`.
+    /// Previous values of the fields that are written into an adopted object, packed; see `engine/adopted.rs`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
-    /// The whole former object, packed, of an adopted object that is deleted to be replaced. It is empty when the replacement is
-    /// known to exist: a missing object was deleted by others then.
+    /// The whole previous object, packed, of an adopted object that is deleted to be replaced. It is empty if the replacement is
+    /// known to exist. If the object is then missing, another client has deleted it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub former: String,
 }
 
 impl Entry {
-    /// An object that nothing is known of yet.
+    /// An entry of an object whose state is unknown.
     pub(super) fn new(id: Id, origin: Origin) -> Self {
         let [uid, applied, live, before, former] = [const { String::new() }; 5];
         Self { id, origin, uid, applied, live, before, former }
     }
 }
 
-/// Who made an object.
+/// Origin of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// It was made here.
+    /// ks-installer created it.
     Created,
-    /// It was there, and is what was wanted or was made so.
+    /// It existed before. It was as wanted, or ks-installer changed it.
     Adopted,
 }
 
@@ -93,7 +94,7 @@ impl Inventory {
         self.objects.iter().find(|entry| entry.id == *id)
     }
 
-    /// Whether something of it has to be renewed by now.
+    /// Whether a generated value has to be renewed now.
     pub(super) fn is_due(&self) -> bool {
         self.due.is_some_and(|due| due <= super::generated::now())
     }
@@ -107,9 +108,9 @@ impl Inventory {
 pub struct Inventories {
     api: Arc<Api>,
     namespace: String,
-    /// As they are known, and whether the cluster has them so.
+    /// The inventories as stored in the cluster, with later results that can be read again.
     known: Mutex<BTreeMap<String, Inventory>>,
-    /// Held while a single entry is saved: objects of one component are written at the same time.
+    /// Held while a single entry is saved, because objects of one component are written concurrently.
     saving: tokio::sync::Mutex<()>,
 }
 
@@ -136,37 +137,37 @@ impl Inventories {
         })
     }
 
-    /// The namespace of everything that the engine keeps for itself.
+    /// The namespace of all objects that the engine creates for itself.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The inventory of a component, if anything was made for it.
+    /// The inventory of a component, if it has one.
     pub fn get(&self, component: &str) -> Option<Inventory> {
         self.lock().get(component).cloned()
     }
 
-    /// Names of all components that have one.
+    /// Names of all components with an inventory.
     pub fn names(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
 
-    /// Whether an object that was seen is another one than that which was applied. Objects of nobody are none of ours, and
-    /// those of a component that is being worked on are changed by that.
+    /// Whether a seen object differs from the applied object. Objects without an entry are not suspect, and neither are objects
+    /// of a component that is being changed.
     pub fn is_suspect(&self, component: &str, id: &Id, live: &str) -> bool {
         let known = self.lock();
         let entry = known.get(component).and_then(|inventory| inventory.find(id));
         known.get(component).is_some_and(|inventory| inventory.ready)
-            // What is not wanted any more and stays is not looked at.
+            // Objects that are no longer wanted but stay are not checked.
             && entry.is_some_and(|entry| !entry.live.is_empty() && entry.live != live)
     }
 
-    /// Notes what was seen and needs no writing, because it can be seen again.
+    /// Keeps results in memory that need not be written, because they can be read again.
     pub(super) fn note(&self, component: &str, inventory: Inventory) {
         self.lock().insert(component.to_owned(), inventory);
     }
 
-    /// Writes an inventory, and notes it when it is written.
+    /// Writes an inventory, and keeps it in memory after it is written.
     pub(super) async fn save(&self, component: &str, inventory: Inventory) -> Result<(), Failure> {
         let text = serde_json::to_string(&inventory)
             .map_err(|error| Failure::new(Reason::Refused, error.to_string()))?;
@@ -178,13 +179,13 @@ impl Inventories {
             "type": "installer.kubesphere.io/inventory",
             "data": { KEY: STANDARD.encode(text) },
         });
-        // Only what the cluster has is known: after a failure the same is entered again.
+        // The memory contains only what the cluster has, so after a failure the same entries are added again.
         self.api.apply(&secret, false).await.map_err(Failure::at(&id))?;
         self.note(component, inventory);
         Ok(())
     }
 
-    /// Writes one entry of an inventory, for a change that the cluster does not show.
+    /// Writes one entry of an inventory, for a change that cannot be read from the cluster.
     pub(super) async fn save_entry(&self, component: &str, entry: &Entry) -> Result<(), Failure> {
         let _saving = self.saving.lock().await;
         let Some(mut inventory) = self.get(component) else { return Ok(()) };
@@ -194,7 +195,7 @@ impl Inventories {
         self.save(component, inventory).await
     }
 
-    /// Forgets a component of which nothing is left.
+    /// Deletes the inventory of a component that has no objects any more.
     pub(super) async fn forget(&self, component: &str) -> Result<(), Failure> {
         let id = self.id(component);
         self.api.delete(&id, "").await.map_err(Failure::at(&id))?;

@@ -1,7 +1,8 @@
-//! Desired set → render → difference to the inventory and the cluster → server-side apply → ready → prune.
+//! Installs, changes and removes components: desired set → render → difference to the inventory and the cluster → server-side
+//! apply → ready → prune.
 //!
-//! [`Engine`] owns what is known of the cluster between passes: the inventories, the objects as rendered, and how often
-//! something failed. All of that can be made again from the cluster, so a pass may be dropped or killed anywhere.
+//! [`Engine`] owns the state between passes: the inventories, the rendered objects, and the number of failures. Everything
+//! except the failures can be restored from the cluster, so a pass may be dropped or killed at any time.
 
 mod adopted;
 mod apply;
@@ -47,40 +48,40 @@ use crate::api::{Api, ApiError};
 use crate::payload::Component;
 use crate::render::{Nodes, Release, Renderer};
 
-/// Objects of one component that are written at once.
+/// Number of objects of one component that are written concurrently.
 const AT_ONCE: usize = 8;
 
-/// What was rendered.
+/// Result of a rendering.
 #[derive(Clone)]
 struct Rendered {
-    /// For this hash.
+    /// Hash of its inputs.
     hash: String,
     objects: Arc<Vec<Value>>,
     releases: Arc<Vec<Release>>,
-    /// When something in them has to be renewed.
+    /// Time at which a generated value in the objects has to be renewed.
     due: Option<i64>,
 }
 
-/// Brings components to what a spec asks for.
+/// Brings components to the state that a spec specifies.
 pub struct Engine {
     api: Arc<Api>,
     renderer: Renderer,
     inventories: Inventories,
     backoff: Backoff,
     retries: repair::Retries,
-    /// How long something may be stuck until that is a failure.
+    /// Time after which a stuck object is a failure.
     patience: Duration,
-    /// How long helm may be at work on an extension.
+    /// Maximum time for a helm operation on an extension.
     helm_limit: Duration,
-    /// The name of this cluster among those of KubeSphere, as the spec of the last pass says it.
+    /// Name of this cluster among the clusters of KubeSphere, from the spec of the last pass.
     own_cluster: Mutex<String>,
     certificate_life: Duration,
-    /// By component.
+    /// Results by component.
     rendered: Mutex<BTreeMap<String, Rendered>>,
 }
 
 impl Engine {
-    /// An engine that keeps its inventories in `namespace`. Reads those that are there.
+    /// Creates an engine that stores its inventories in `namespace`, and reads the existing inventories.
     pub async fn open(api: Arc<Api>, renderer: Renderer, namespace: &str) -> Result<Self, Failure> {
         let inventories = Inventories::load(api.clone(), namespace).await?;
         Ok(Self {
@@ -97,45 +98,45 @@ impl Engine {
         })
     }
 
-    /// The same with other pauses after failures.
+    /// Sets the pauses after failures.
     #[must_use]
     pub fn with_backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// The same with another time until what is stuck has failed.
+    /// Sets the time after which a stuck object is a failure.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The same with another time within which helm has done whatever it began.
+    /// Sets the time within which every helm operation ends.
     #[must_use]
     pub fn with_helm_limit(mut self, limit: Duration) -> Self {
         self.helm_limit = limit;
         self
     }
 
-    /// The same with certificates that are valid for another time.
+    /// Sets the validity of certificates.
     #[must_use]
     pub fn with_certificate_life(mut self, life: Duration) -> Self {
         self.certificate_life = life;
         self
     }
 
-    /// What is known to be in the cluster.
+    /// The inventories of all components.
     pub fn inventories(&self) -> &Inventories {
         &self.inventories
     }
 
-    /// What can be installed.
+    /// The renderer with the payload.
     pub fn renderer(&self) -> &Renderer {
         &self.renderer
     }
 
-    /// Looks at the nodes, where templates ask about them.
+    /// Reads the nodes if a component has variables, because their templates use data of the nodes.
     pub async fn count_nodes(&self) -> Result<(), ApiError> {
         let mut components = self.renderer.payload.components().values();
         if components.any(|component| !component.variables.is_empty()) {
@@ -144,13 +145,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Failures before a change of the spec say nothing about what comes after it.
+    /// Removes all recorded failures, because they do not apply to a changed spec.
     pub fn forget_failures(&self) {
         self.backoff.forget();
         self.retries.forget_all();
     }
 
-    /// The objects of a component, with what the cluster knows of them. Without `progress` nothing is written or waited for.
+    /// The objects of a component, completed with values from the cluster. Without `progress`, it writes nothing and waits for
+    /// nothing.
     async fn objects(
         &self,
         component: &Component,
@@ -163,7 +165,7 @@ impl Engine {
         Ok(Rendered { objects, ..rendered })
     }
 
-    /// The objects of a component as they are rendered: once for the same inputs, until something in them is due.
+    /// The rendered objects of a component. They are rendered once for the same inputs, until a value in them is due.
     async fn rendered(
         &self,
         component: &Component,

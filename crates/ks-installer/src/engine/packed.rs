@@ -1,4 +1,4 @@
-//! JSON in a Secret in as little room as it takes: compressed, and as text in base64.
+//! Packs JSON for a Secret: compressed, then base64-encoded.
 
 use std::io::{Read as _, Write as _};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Failure, Reason};
 
-/// Bytes that are unpacked: a Secret has at most 1 MiB, and who can write one must not fill the memory.
+/// Maximum size of unpacked data. A Secret has at most 1 MiB, but its compressed data must not exhaust the memory.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 pub(super) fn pack(content: &Value) -> Result<String, Failure> {

@@ -1,7 +1,8 @@
-//! One pass over all components: along the graph of dependencies, some at once, each tried until it succeeds.
+//! Runs one pass over all components along the graph of dependencies. Several components run concurrently, and each is retried
+//! until it succeeds.
 //!
-//! A pass ends when nothing is left to do. It is dropped when the spec changes: the next one finds what this one did. What somebody
-//! else changes meanwhile is no reason to start again: only its component is looked at again.
+//! A pass ends when there is nothing left to do. If the spec changes, the pass is dropped, and the next one resumes from its
+//! results. A change by another client does not restart the pass: only its component is checked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -16,45 +17,45 @@ use super::desired::{Desired, desired};
 use super::{Engine, Failure, Reason};
 use crate::payload::{Component, extension};
 
-/// Components that are worked on at once.
+/// Number of components that run concurrently.
 const COMPONENTS_AT_ONCE: usize = 4;
 
-/// Components of which an object was seen that is not as it was applied.
+/// Components with an object that differs from the applied object.
 pub type Suspects = BTreeSet<String>;
 
-/// What a component does now.
+/// Current activity of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Others come first.
+    /// Other components come first.
     Waiting(String),
-    /// Its objects are written.
+    /// The objects are being written.
     Installing,
-    /// Something is waited for.
+    /// The component waits for something.
     Progressing(String),
-    /// Everything is as it should be.
+    /// The component is in its wanted state.
     Ready,
-    /// It is removed.
+    /// The component is being removed.
     Removing,
-    /// Nothing is left of it.
+    /// No object of the component is left.
     Removed,
-    /// It is tried again later.
+    /// The component has failed and is retried later.
     Failed(Failure),
 }
 
-/// Who is told.
+/// Receives the progress of components.
 pub trait Report: Send + Sync {
-    /// A component does this now.
+    /// Reports the current phase of a component.
     fn tell(&self, component: &str, phase: Phase);
 }
 
-/// The way of one component to whoever is told.
+/// Reports the progress of one component.
 pub(super) struct Progress<'a> {
     report: &'a dyn Report,
     component: &'a str,
     states: &'a States,
 }
 
-/// What each component of a pass has reached.
+/// State of each component of a pass.
 type States = watch::Sender<BTreeMap<String, State>>;
 
 impl Progress<'_> {
@@ -66,7 +67,7 @@ impl Progress<'_> {
         self.report.tell(self.component, Phase::Progressing(why.to_owned()));
     }
 
-    /// The kinds that the component brings are known to the API server.
+    /// The API server knows the kinds of the component.
     pub(super) fn knows_kinds(&self) {
         self.states.send_if_modified(|states| match states.get_mut(self.component) {
             Some(state @ State::Open) => {
@@ -82,28 +83,28 @@ impl Progress<'_> {
     }
 }
 
-/// What those that depend on each other see of a component.
+/// State of a component as other components see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// Its kinds are known, or it has failed: a component that needs only the kinds can start.
+    /// The kinds of the component are known, or the component has failed. A component that needs only the kinds can start.
     KindsKnown,
     Ready,
     Removed,
-    /// No repository has it: only who needs it waits for it.
+    /// No repository publishes the component. Only components that need it wait for it.
     Unpublished,
 }
 
-/// What a pass works for.
+/// Goal of a pass.
 #[derive(Clone, Copy, Debug)]
 pub enum Goal<'a> {
-    /// What a spec asks for.
+    /// The components that a spec enables.
     Have(&'a Value),
-    /// Nothing at all; the spec says what happens to data.
+    /// No components; the spec decides what happens to data.
     Remove(&'a Value),
 }
 
-/// What all components of a pass share.
+/// State that all components of a pass share.
 struct Pass<'a> {
     engine: &'a Engine,
     spec: &'a Value,
@@ -114,7 +115,7 @@ struct Pass<'a> {
 }
 
 impl Engine {
-    /// Brings the cluster to a goal. Ends when that is done. More suspects may come until then.
+    /// Brings the cluster to a goal, and returns when that is done. Until then, more suspects may arrive.
     pub async fn pass(
         &self,
         goal: Goal<'_>,
@@ -169,11 +170,11 @@ impl Engine {
 }
 
 impl Pass<'_> {
-    /// Brings a component to the goal, however often it fails; gives its name.
+    /// Brings a component to the goal, with any number of retries, and returns its name.
     async fn component<'n>(&self, name: &'n str, is_suspect: bool) -> &'n str {
         let wanted = self.desired.wanted.contains(name);
         if let Some(failure) = self.desired.refused.get(name) {
-            // Only another spec helps; what is there stays.
+            // Only another spec helps, so the existing objects stay.
             self.report.tell(name, Phase::Failed(failure.clone()));
             return name;
         }
@@ -202,11 +203,11 @@ impl Pass<'_> {
         name
     }
 
-    /// Lets those that wait for a component see that no repository has it, or that this is not why it failed.
+    /// Notifies waiting components of a failure: either no repository publishes the component, or it failed for another reason.
     fn see_failure(&self, name: &str, is_missing: bool) {
         let state = if is_missing { State::Unpublished } else { State::KindsKnown };
         self.states.send_if_modified(|states| match states.get_mut(name) {
-            // One that was ready in this pass stopped nobody.
+            // A component that was ready in this pass does not block the others.
             Some(known @ (State::Open | State::KindsKnown | State::Unpublished)) => {
                 std::mem::replace(known, state) != state
             }
@@ -226,7 +227,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Waits until those that come before a component are done: what it needs is ready, or what needs it is gone.
+    /// Waits for the components that come before this one: required components must be ready, and components that require this
+    /// one must be removed.
     async fn turn(&self, name: &str, wanted: bool) {
         let components = self.engine.renderer.payload.components();
         let (is_wanted, is_refused) = (
@@ -265,7 +267,7 @@ impl Pass<'_> {
         loop {
             let waiting_for = {
                 let states = states.borrow_and_update();
-                // A user that neither is there nor shall be is not in the pass.
+                // A dependent component that is neither installed nor wanted is not in the pass.
                 let is_awaited = |other: &&&String| {
                     states.get(**other).is_some_and(|state| match state {
                         State::Unpublished => is_needed(other),

@@ -1,4 +1,4 @@
-//! What a pass would change. Nothing is written.
+//! Computes the changes of a pass without writing anything.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ use crate::payload::Component;
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// An object is made.
+    /// An object is created.
     Create(Id),
     /// An object is changed at these paths.
     Change(Id, Vec<String>),
     /// An object is deleted.
     Delete(Id),
-    /// An object that was there before stays, without what was written into it.
+    /// An object that existed before stays, and its changes are reverted.
     GiveBack(Id),
-    /// It cannot be said.
+    /// The change is unknown, for this reason.
     Unknown(String),
 }
 
@@ -105,7 +105,7 @@ impl Engine {
     }
 }
 
-/// What becomes of an object that is not wanted any more.
+/// The change for an object that is no longer wanted.
 fn end_of(entry: Entry) -> Change {
     match entry.origin {
         Origin::Created => Change::Delete(entry.id),

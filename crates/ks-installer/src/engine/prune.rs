@@ -1,4 +1,4 @@
-//! Deleting objects of an inventory.
+//! Deletes objects of an inventory.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
@@ -12,8 +12,8 @@ use crate::payload::Component;
 use crate::render::{Class, class_of_kind};
 
 impl Engine {
-    /// Removes what the component had and does not want any more. Volumes and definitions are data of users: those go with
-    /// the component only.
+    /// Deletes objects that the component no longer wants. Volumes and definitions contain data of users, so they are deleted
+    /// only with the component.
     pub(super) async fn prune(
         &self,
         component: &Component,
@@ -21,7 +21,7 @@ impl Engine {
         objects: &[Value],
     ) -> Result<(), Failure> {
         let wanted: Vec<Id> = objects.iter().map(Id::of).collect();
-        // What is wanted in another version of its API now is the same object.
+        // An object that is wanted in another version of its API is the same object.
         inventory.objects.retain(|entry| {
             wanted.contains(&entry.id) || !wanted.iter().any(|id| id.is_same_object(&entry.id))
         });
@@ -36,7 +36,7 @@ impl Engine {
             self.delete_all(&component.name, inventory, &these, component.time_to_go()).await?;
             let outlived = self.outlived(&these).await?;
             inventory.objects.retain(|entry| !these.contains(entry));
-            // If the component is removed, their pods are waited for.
+            // A removal of the component has to wait for their pods.
             inventory.objects.extend(outlived.into_iter().map(|id| Entry::new(id, Origin::Created)));
         }
         for entry in inventory.objects.iter_mut().filter(|entry| !wanted.contains(&entry.id)) {
@@ -45,7 +45,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes objects of an inventory and waits until they are gone. Those that were there before stay, as they were.
+    /// Deletes objects of an inventory and waits until they are gone. Adopted objects stay and are restored.
     pub(super) async fn delete_all(
         &self,
         component: &str,
@@ -86,13 +86,13 @@ impl Engine {
     }
 }
 
-/// Whether the object's end is the end of what users keep in it.
+/// Whether a deletion of the object also deletes data of users.
 pub(super) fn holds_data(id: &Id) -> bool {
     let class = class_of_kind(&id.api_version, &id.kind);
     class == Class::Definition || class == Class::Namespace || is_volume_or_secret(id)
 }
 
-/// What the data policy is about.
+/// Whether the data policy applies to the object.
 pub(super) fn is_volume_or_secret(id: &Id) -> bool {
     id.api_version == "v1"
         && matches!(id.kind.as_str(), "PersistentVolumeClaim" | "PersistentVolume" | "Secret")

@@ -1,7 +1,8 @@
-//! Records of releases, as helm keeps them, so that users of helm see what is installed and go on with it.
+//! Records releases in helm's format, so that users of helm see the installed releases and can continue with them.
 //!
-//! A revision is a Secret (`pkg/storage/driver/secrets.go` of helm): labels say its name, number and status, `release` is JSON,
-//! compressed and in base64. helm decides by these records what an upgrade has to change and whether somebody is at work.
+//! A revision is a Secret (`pkg/storage/driver/secrets.go` of helm). Its labels contain name, number and status, and `release`
+//! contains JSON, compressed and base64-encoded. From these records, helm decides what an upgrade has to change and whether
+//! another operation is running.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,21 +18,21 @@ use crate::canonical::canonical;
 use crate::payload::Component;
 use crate::render::Release;
 
-/// Revisions that are kept, as many as helm keeps.
+/// Number of revisions to keep, as in helm.
 const HISTORY: usize = 10;
-/// Annotation of the revisions that are written here: sum of what they record. A revision of helm's own has none.
+/// Annotation of revisions of ks-installer: digest of their content. A revision that helm wrote does not have it.
 const SUM: &str = "installer.kubesphere.io/sum";
 
 /// A revision that is being installed.
 pub(super) struct Revision {
     id: Id,
     content: Value,
-    /// Revisions before it.
+    /// Earlier revisions.
     older: Vec<Value>,
 }
 
 impl Engine {
-    /// Begins a revision of each release that is not recorded as it is wanted.
+    /// Begins a revision for each release whose recorded content differs from the wanted content.
     pub(super) async fn open_releases(
         &self,
         component: &Component,
@@ -67,7 +68,8 @@ impl Engine {
             let message = format!("{} says that helm is at work ({status})\nhint: {hint}", Id::of(&newest));
             return Err(Failure::new(Reason::OwnedByAnother, message));
         }
-        // What came to no end is tried again as the same revision: failures must not push what was deployed out of the history.
+        // An incomplete revision is retried under the same number. Otherwise failures would remove the deployed revision from the
+        // history.
         let again = is_ours && status != "deployed" && status != "superseded";
         let version = number(&newest) + u64::from(!again);
         if again {
@@ -107,7 +109,7 @@ impl Engine {
         Ok(Some(Revision { id, content, older }))
     }
 
-    /// Says that these revisions are installed, and that those before are not any more.
+    /// Marks these revisions as deployed and the earlier ones as superseded.
     pub(super) async fn close_releases(&self, revisions: &[Revision]) -> Result<(), Failure> {
         for revision in revisions {
             for old in revision.older.iter().filter(|old| status(old) == "deployed") {
@@ -129,7 +131,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Says that these revisions failed: whoever uses helm may go on from there.
+    /// Marks these revisions as failed, so that users of helm can continue from there.
     pub(super) async fn fail_releases(&self, revisions: &[Revision], failure: &Failure) {
         for revision in revisions {
             let mut content = revision.content.clone();
@@ -141,7 +143,7 @@ impl Engine {
         }
     }
 
-    /// Removes the records of the releases of an inventory that are not wanted any more.
+    /// Removes the records of releases of an inventory that are no longer wanted.
     pub(super) async fn forget_releases(
         &self,
         inventory: &mut Inventory,
@@ -157,7 +159,7 @@ impl Engine {
         Ok(())
     }
 
-    /// All revisions of a release, whoever wrote them, the newest last.
+    /// All revisions of a release, also those that helm wrote, the newest last.
     async fn revisions(&self, of: &ReleaseName) -> Result<Vec<Value>, Failure> {
         let secrets = Id::new("v1", "Secret", &of.namespace, "");
         let query = format!("labelSelector=owner=helm,name={}", of.name);
@@ -207,7 +209,7 @@ fn broken(id: &Id, why: &str) -> Failure {
     Failure::new(Reason::Refused, format!("{id} is not a record of helm: {why}\nhint: {hint}"))
 }
 
-/// As it stands in `data` of the Secret, where everything is in base64 once more.
+/// Encodes a record as in `data` of the Secret, where all values are base64-encoded once more.
 fn encode(content: &Value) -> Result<String, Failure> {
     Ok(STANDARD.encode(pack(content)?))
 }

@@ -1,30 +1,31 @@
-//! The order in which a component is removed.
+//! Defines the order in which a component is removed.
 
 use super::federation;
 use crate::api::{Id, install_plan};
 use crate::render::{Class, class_of_kind};
 
-/// Steps of a removal. The next one begins when everything of the one before is gone.
+/// Steps of a removal. A step begins when all objects of the previous step are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// While the controllers live that their finalizers wait for.
+    /// Custom resources are deleted while the controllers that remove their finalizers run.
     CustomResources,
-    /// Webhooks and API services before those who answer: without an answer the API server refuses everything else.
+    /// Webhooks and API services are deleted before the workloads that serve them. Without a response of these workloads, the API
+    /// server refuses all other requests.
     Registrations,
-    /// What runs.
+    /// Workloads.
     Workloads,
-    /// What they were reached by and read.
+    /// Configuration and Services of the workloads.
     Configuration,
-    /// What they were allowed to do.
+    /// Permissions of the workloads.
     Access,
-    /// Their kinds.
+    /// Definitions of custom resources.
     Definitions,
-    /// Where they were.
+    /// Namespaces of the workloads.
     Namespaces,
 }
 
 impl Step {
-    /// All, in order.
+    /// All steps in order.
     pub(super) const ALL: [Self; 7] = [
         Self::CustomResources,
         Self::Registrations,
@@ -35,7 +36,7 @@ impl Step {
         Self::Namespaces,
     ];
 
-    /// When an object goes.
+    /// The step that deletes an object.
     pub(super) fn of(id: &Id) -> Self {
         match class_of_kind(&id.api_version, &id.kind) {
             Class::Custom => Self::CustomResources,
@@ -49,9 +50,10 @@ impl Step {
     }
 }
 
-/// When the objects of a kind go of those that users made, before their kind goes: smaller numbers first. A plan of an extension goes while
-/// its version is published, and what is published only when nobody publishes it again. What `KubeFed` has in other clusters goes while it
-/// works for that kind.
+/// The position of a kind when objects of users are deleted before their kind; smaller numbers first. Plans of extensions are
+/// deleted while their version is published, and their repositories are deleted before the published versions, which would
+/// otherwise be published again. Objects that represent objects in several clusters are deleted while `KubeFed` handles their
+/// kind.
 pub(super) fn rank_of_instances(kind: &Id) -> u8 {
     match (kind.api_version.as_str(), kind.kind.as_str()) {
         (install_plan::API_VERSION, install_plan::KIND) => 0,

@@ -1,4 +1,4 @@
-//! Removing a component that is switched off.
+//! Removes a component that is switched off.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Engine, Failure};
 use crate::api::Id;
 use crate::payload::{Component, GONE_WITHIN};
 
-/// What happens to volumes and secrets.
+/// Policy for volumes and Secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DataPolicy {
     Retain,
@@ -21,7 +21,7 @@ enum DataPolicy {
 }
 
 impl Engine {
-    /// Removes everything of a component, step by step. `definition` is `None` when the payload does not have it any more.
+    /// Removes all objects of a component, step by step. `definition` is `None` if the payload no longer contains the component.
     pub(super) async fn remove(
         &self,
         name: &str,
@@ -37,7 +37,7 @@ impl Engine {
         let traces = definition.map_or(&[][..], |component| &component.remove.traces);
         let leaves_traces = has(&inventory, Step::Definitions) || !traces.is_empty();
         if inventory.ready || !inventory.hash.is_empty() {
-            // Switched on again in the middle of it, everything has to be looked at.
+            // If the component is switched on again during the removal, all objects have to be checked.
             inventory = Inventory { hash: String::new(), ready: false, ..inventory };
             inventory.objects.iter_mut().for_each(|entry| entry.applied.clear());
             self.inventories.save(name, inventory.clone()).await?;
@@ -58,7 +58,8 @@ impl Engine {
                 self.keep_namespaces_with_data(&mut these, &inventory).await?;
             }
             if step == Step::Workloads && policy == DataPolicy::Delete {
-                // Before the sets whose templates say which ones: they go when the pods have gone.
+                // The templates in the StatefulSets name the claims, so the claims are deleted first. They disappear after the
+                // pods.
                 self.delete_claims_of(name, &inventory, &these).await?;
             }
             self.delete_all(name, &inventory, &these, time).await?;
@@ -77,8 +78,8 @@ impl Engine {
         self.inventories.forget(name).await
     }
 
-    /// Deletes all objects of the kinds that the component made known, those of users too: their kind is removed with it. When no
-    /// controller handles them any more, they do not wait for their finalizers.
+    /// Deletes all objects of the kinds that the component defined, including objects of users, because their kind is removed
+    /// with it. If no controller is left, the finalizers of these objects are removed.
     async fn delete_instances(
         &self,
         component: &str,
@@ -117,7 +118,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A namespace would take the volumes and secrets in it along.
+    /// Keeps namespaces that contain volumes or Secrets, because a deletion would include them.
     async fn keep_namespaces_with_data(
         &self,
         these: &mut Vec<Entry>,
@@ -141,7 +142,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes the claims that a `StatefulSet` made from their templates: Kubernetes leaves them.
+    /// Deletes the claims that a `StatefulSet` created from its templates. Kubernetes does not delete them.
     async fn delete_claims_of(
         &self,
         component: &str,
@@ -174,7 +175,7 @@ impl Engine {
     }
 }
 
-/// The kind that a definition makes known, in the version that is stored.
+/// The kind of a definition, in the first version that is served.
 pub(super) fn kind_of(definition: &Value) -> Option<Id> {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array()?;
@@ -183,7 +184,7 @@ pub(super) fn kind_of(definition: &Value) -> Option<Id> {
     Some(Id::new(&api_version, spec["names"]["kind"].as_str()?, "", ""))
 }
 
-/// The component's own word, else that for all, else to keep what cannot be made again.
+/// The policy of the component, otherwise the general policy, otherwise `Retain`, because lost data cannot be restored.
 fn policy(definition: Option<&Component>, spec: &Value) -> DataPolicy {
     let own = definition.and_then(|component| component.data_policy.as_deref());
     let own = own.and_then(|path| path.split('.').try_fold(spec, |at, key| at.get(key)));

@@ -1,7 +1,7 @@
-//! What the controller of plans leaves undone: it is asked for it once more, so often and no more.
+//! Repairs plans that their controller has given up: it makes the controller retry, a limited number of times.
 //!
-//! A plan that has failed stays so until its status says other values; one whose Job of helm came to no end, or ended by another
-//! clock, seems to be at work for ever. `engine/uninstall.rs` is about plans that are deleted.
+//! A failed plan stays failed until its status has the hash of other values. A plan whose Job of helm was interrupted, or ended
+//! according to another clock, seems to be busy forever. `engine/uninstall.rs` handles deleted plans.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,20 +15,20 @@ use super::extension::EXTENSION_LABEL;
 use super::{Engine, Failure};
 use crate::api::{self, Id, Readiness, install_plan, readiness};
 
-/// How often something is asked for until the settings change. The pauses between are those of its component.
+/// Maximum number of retries of a plan until its settings change. The pauses between them are the pauses of its component.
 const MOST: u32 = 10;
-/// How long helm may be at work on a release: the 10 minutes that the chart ks-core gives it (`helmExecutor.timeout`), and some for
-/// another clock. What has begun longer ago, and is no Job's, is nobody's.
+/// Maximum time for a helm operation on a release: 10 minutes, the limit that the chart ks-core sets (`helmExecutor.timeout`),
+/// and a reserve for differing clocks. An older unfinished operation without a Job was abandoned.
 pub(super) const HELM_LIMIT: Duration = Duration::from_mins(12);
-/// Type of the Secrets in which helm keeps releases.
+/// Type of the Secrets in which helm stores releases.
 const RELEASE: &str = "helm.sh/release.v1";
 
-/// How often the controller was asked again, by plan.
+/// Number of retries by plan.
 #[derive(Default)]
 pub(super) struct Retries(Mutex<BTreeMap<Id, u32>>);
 
 impl Retries {
-    /// Whether it may be asked once more.
+    /// Counts a retry, and returns whether it is allowed.
     pub(super) fn take(&self, id: &Id) -> bool {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(id.clone()).or_default();
@@ -40,7 +40,7 @@ impl Retries {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).is_some_and(|count| *count > MOST)
     }
 
-    /// What it was asked for is done.
+    /// Resets the count after a success.
     pub(super) fn forget(&self, id: &Id) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
@@ -51,12 +51,13 @@ impl Retries {
 }
 
 impl Engine {
-    /// Has an object that failed tried again by its controller. `false`: that is nothing to ask for, or was asked for too often.
+    /// Makes the controller retry a failed object. Returns `false` if there is nothing to retry, helm may be running, or the
+    /// retries are used up.
     pub(super) async fn try_again(&self, id: &Id, live: &Value) -> Result<bool, Failure> {
         let Some(change) = install_plan::is_plan(id).then(|| install_plan::try_again(live)).flatten() else {
             return Ok(false);
         };
-        // Helm would refuse it; there is a next attempt.
+        // A running helm operation would block the new one. A later attempt retries.
         if !self.forget_unfinished(live).await? || !self.retries.take(id) {
             return Ok(false);
         }
@@ -64,7 +65,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// What is added to a failure of an object that is left alone.
+    /// Text that is added to the failure of an object without remaining retries.
     pub(super) fn left_alone(&self, id: &Id) -> &'static str {
         if self.retries.are_used_up(id) {
             "; it was tried again ten times, and is left until its settings change"
@@ -73,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// Why nothing goes on with one of these plans, though it says that helm is at work.
+    /// Reason why one of these plans makes no progress although it reports a running helm operation.
     pub(super) async fn idle_plan(&self, plans: &[Value]) -> Result<Option<String>, Failure> {
         let plans = plans.iter().filter(|live| install_plan::is_plan(&Id::of(live)));
         for plan in plans.filter(|plan| install_plan::is_busy(plan)) {
@@ -92,7 +93,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Has the controller make up its mind anew about these plans, where helm is not at work. `false`: there is none.
+    /// Makes the controller determine the state of busy plans again if no helm operation is running. Returns `false` if there is
+    /// no such plan.
     pub(super) async fn look_again(&self, plans: &[Value]) -> Result<bool, Failure> {
         let mut asked = false;
         for plan in plans.iter().filter(|live| install_plan::is_plan(&Id::of(live))) {
@@ -107,8 +109,8 @@ impl Engine {
         Ok(asked)
     }
 
-    /// Removes helm's records of what was begun and never finished: helm refuses to change a release that has one. `false`: it may be
-    /// at work, and nothing is removed.
+    /// Deletes helm's records of unfinished operations, because helm refuses to change a release with such a record. Returns
+    /// `false` if an operation may be running, and then deletes nothing.
     async fn forget_unfinished(&self, plan: &Value) -> Result<bool, Failure> {
         if !self.live_jobs(plan).await?.is_empty() {
             return Ok(false);
@@ -125,7 +127,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Helm's records that say that it is at work on an extension.
+    /// Helm's records of unfinished operations on an extension.
     async fn unfinished(&self, plan: &Value) -> Result<Vec<Value>, Failure> {
         let mut records = self.records(plan).await?;
         let status = |record: &Value| record["metadata"]["labels"]["status"].as_str().map(str::to_owned);
@@ -133,7 +135,7 @@ impl Engine {
         Ok(records)
     }
 
-    /// Whether one of these records is so new that somebody may be at work on it without a Job that is seen.
+    /// Whether one of these records is so new that its operation may be running without a visible Job.
     fn may_be_at_work(&self, records: &[Value]) -> bool {
         let now = OffsetDateTime::now_utc();
         records.iter().any(|record| {
@@ -142,7 +144,7 @@ impl Engine {
         })
     }
 
-    /// Helm's records of an extension and of its part in this cluster.
+    /// Helm's records of an extension, and of its part in this cluster.
     pub(super) async fn records(&self, plan: &Value) -> Result<Vec<Value>, Failure> {
         let all = Id::new("v1", "Secret", &namespace(plan), "");
         let name = name(plan);
@@ -152,8 +154,8 @@ impl Engine {
         self.api.list(&all, &query).await.map_err(Failure::at(&all))
     }
 
-    /// The Jobs of an extension that have not ended, also those that its plan does not name (any more). Those for other clusters run
-    /// here, too.
+    /// The Jobs of an extension that have not ended, including Jobs that the plan does not name (any more). Jobs for other
+    /// clusters also run in this cluster.
     pub(super) async fn live_jobs(&self, plan: &Value) -> Result<Vec<String>, Failure> {
         let all = Id::new("batch/v1", "Job", &namespace(plan), "");
         let query = format!("labelSelector={EXTENSION_LABEL}={}", name(plan));
@@ -163,12 +165,13 @@ impl Engine {
     }
 }
 
-/// The name of an extension.
+/// Name of an extension.
 pub(super) fn name(plan: &Value) -> &str {
     plan["spec"]["extension"]["name"].as_str().unwrap_or_default()
 }
 
-/// Where an extension is installed. While its controller says nothing: where that is unless a version says another place.
+/// Namespace of an extension. Until its controller reports one, it is the default namespace, although a version may specify
+/// another one.
 pub(super) fn namespace(plan: &Value) -> String {
     let said = plan["status"]["targetNamespace"].as_str().filter(|namespace| !namespace.is_empty());
     said.map_or_else(|| format!("extension-{}", name(plan)), str::to_owned)

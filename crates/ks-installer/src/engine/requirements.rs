@@ -1,5 +1,5 @@
-//! What must be in the cluster before a component is applied: then its absence has a name at once, and not after minutes of
-//! pods that cannot start. And what must be there after it, although others make it.
+//! Checks the objects that must exist before a component is applied. A missing one is reported at once, and not after minutes of
+//! pods that cannot start. It also lists the objects that controllers create for a component.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::api::Id;
 use crate::payload::{Component, Expression, Requirement};
 
 impl Engine {
-    /// Looks for everything that a component requires.
+    /// Checks all requirements of a component.
     pub(super) async fn check_requirements(
         &self,
         component: &Component,
@@ -46,7 +46,7 @@ impl Engine {
     }
 }
 
-/// What controllers make of a component with this spec.
+/// Objects that controllers create for a component with this spec.
 pub(super) fn awaited(component: &Component, spec: &Value) -> Result<Vec<Id>, Failure> {
     let mut ids = Vec::new();
     for one in &component.waits_for {

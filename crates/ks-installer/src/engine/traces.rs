@@ -1,5 +1,5 @@
-//! Traces of controllers that are gone: finalizers that no controller handles, marks in objects of others, and objects that the
-//! controllers made in namespaces of users.
+//! Removes traces of deleted controllers: finalizers that no controller handles, marks in objects of other owners, and objects
+//! that the controllers created in namespaces of users.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ use super::{Engine, Failure, Reason};
 use crate::api::{self, ApiError, Id, install_plan};
 use crate::payload::Trace;
 
-/// Finalizers that Kubernetes itself works on.
+/// Finalizers that Kubernetes itself handles.
 const OF_KUBERNETES: [&str; 2] = ["foregroundDeletion", "orphan"];
-/// Marks of this program go with the objects that have them.
+/// Marks of ks-installer disappear with their objects.
 const OWN_DOMAIN: &str = "installer.kubesphere.io";
 
 impl Engine {
@@ -31,8 +31,8 @@ impl Engine {
         Ok(!workloads.is_empty())
     }
 
-    /// Waits until the pods of deleted workloads have ended. It fails if a pod does not end. Then nothing may be stripped, because
-    /// that pod may add it again.
+    /// Waits until the pods of deleted workloads have ended. It fails if a pod does not end. In that case, nothing may be removed
+    /// that this pod may add again.
     pub(super) async fn wait_ended(
         &self,
         inventory: &Inventory,
@@ -65,7 +65,7 @@ impl Engine {
         Ok(running)
     }
 
-    /// The deleted workloads among these objects of which pods still run.
+    /// The deleted workloads among these objects whose pods still run.
     pub(super) async fn outlived(&self, entries: &[Entry]) -> Result<Vec<Id>, Failure> {
         let mut gone = Vec::new();
         for id in workloads(entries) {
@@ -78,15 +78,16 @@ impl Engine {
         Ok(gone.into_iter().cloned().collect())
     }
 
-    /// Takes the finalizers from an object that is deleted and whose controller is gone. `ended` is the result of the wait for its
-    /// pods.
+    /// Removes the finalizers of a deleted object without a controller. `ended` is the result of the wait for the pods of the
+    /// controller.
     pub(super) async fn release(
         &self,
         id: &Id,
         uid: &str,
         ended: &Result<(), Failure>,
     ) -> Result<(), Failure> {
-        // A plan stands for an extension that is installed: it is uninstalled, or its finalizer is named.
+        // The finalizer of a plan protects an installed extension. Either the extension is uninstalled, or the failure names the
+        // finalizer.
         if install_plan::is_plan(id) {
             return Ok(());
         }
@@ -102,8 +103,8 @@ impl Engine {
         self.change(id, &change).await
     }
 
-    /// Removes what the controllers have left in objects of others, and what they made there. `ended` is the result of the wait for
-    /// their pods.
+    /// Removes the marks of the controllers from objects of other owners, and deletes the objects that the controllers created
+    /// there. `ended` is the result of the wait for their pods.
     pub(super) async fn remove_traces(
         &self,
         traces: &[Trace],
@@ -130,7 +131,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Changes an object that may have gone, or may have been changed, meanwhile.
+    /// Changes an object that may have been deleted meanwhile.
     async fn change(&self, id: &Id, change: &Value) -> Result<(), Failure> {
         match self.api.merge(id, "", change).await {
             Err(ApiError::NoKind(_)) => Ok(()),
@@ -140,7 +141,8 @@ impl Engine {
     }
 }
 
-/// When a pod has to have ended: `deletionTimestamp` includes its grace period. It is missing until the garbage collector deletes the pod.
+/// Time until which a pod may run. `deletionTimestamp` includes its grace period, and is missing until the garbage collector
+/// deletes the pod.
 fn time_to_end(pod: &Value, begun: OffsetDateTime) -> OffsetDateTime {
     let deleted = pod["metadata"]["deletionTimestamp"].as_str().unwrap_or_default();
     OffsetDateTime::parse(deleted, &Rfc3339).map_or(begun, |deleted| deleted.max(begun))
@@ -158,7 +160,7 @@ fn does_not_end(pod: &Value) -> Failure {
     Failure::new(Reason::FinalizerStuck, message)
 }
 
-/// The workloads whose pods are controllers.
+/// The workloads whose pods may be controllers.
 fn workloads(entries: &[Entry]) -> Vec<&Id> {
     let runs = |id: &&Id| {
         id.api_version == "apps/v1" && ["Deployment", "StatefulSet", "DaemonSet"].contains(&id.kind.as_str())
@@ -166,19 +168,19 @@ fn workloads(entries: &[Entry]) -> Vec<&Id> {
     entries.iter().map(|entry| &entry.id).filter(runs).collect()
 }
 
-/// The change that takes these finalizers from an object, if it has one.
+/// The change that removes these finalizers from an object, or `None` if it has none of them.
 fn without_finalizers(object: &Value, goes: impl Fn(&str) -> bool) -> Option<Value> {
     let metadata = &object["metadata"];
     let all: Vec<&Value> = metadata["finalizers"].as_array().into_iter().flatten().collect();
     let stays = |name: &&&Value| !name.as_str().is_some_and(&goes);
     let left: Vec<&Value> = all.iter().filter(stays).copied().collect();
-    // Another controller may have added one meanwhile.
+    // Another controller may have added a finalizer meanwhile.
     let version = &metadata["resourceVersion"];
     (left.len() < all.len())
         .then(|| json!({ "metadata": { "resourceVersion": version, "finalizers": left } }))
 }
 
-/// The change that takes everything of a domain from the metadata of an object, if there is any.
+/// The change that removes all marks of a domain from the metadata of an object, or `None` if there are none.
 fn without_marks(object: &Value, domain: &str) -> Option<Value> {
     let metadata = &object["metadata"];
     let mut change = without_finalizers(object, |name| is_of(name, domain)).unwrap_or_default();
@@ -191,7 +193,7 @@ fn without_marks(object: &Value, domain: &str) -> Option<Value> {
     change.is_object().then_some(change)
 }
 
-/// Whether a name like `a.example.com/b` is of the domain `example.com`.
+/// Whether a name such as `a.example.com/b` belongs to the domain `example.com`.
 fn is_of(name: &str, domain: &str) -> bool {
     let prefix = name.split_once('/').map_or("", |(prefix, _)| prefix);
     let is_below = prefix.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));

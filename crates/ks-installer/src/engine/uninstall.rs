@@ -1,5 +1,5 @@
-//! Plans that are deleted: their controller uninstalls the extension, and needs help when that fails or hangs, or when no repository
-//! publishes a version of it any more.
+//! Helps the controller of deleted plans to uninstall their extensions, if the uninstallation fails or hangs, or if no repository
+//! publishes a version of the extension any more.
 
 use std::sync::PoisonError;
 
@@ -10,7 +10,7 @@ use super::{Engine, Failure, Reason};
 use crate::api::{Id, install_plan};
 
 impl Engine {
-    /// Helps the removal of a plan that was asked for, where its controller needs help. To be called once for each attempt.
+    /// Helps the controller to remove a deleted plan, if necessary. It must be called once per attempt.
     pub(super) async fn help_removal(&self, id: &Id, plan: &Value) -> Result<(), Failure> {
         if !install_plan::is_plan(id) {
             return Ok(());
@@ -19,7 +19,7 @@ impl Engine {
         if self.extension_version(name(plan), version).await?.is_none() {
             return self.remove_unpublished(id, plan).await;
         }
-        // Most are at work, or about to begin: that costs no look at Jobs.
+        // Most plans are busy or about to begin, so their Jobs need not be read.
         if install_plan::remove_again(plan, &[]).is_none() {
             return Ok(());
         }
@@ -31,8 +31,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The controller needs a version that is published, whichever. Without one, the plan may go when nothing is left of the
-    /// extension.
+    /// The controller needs a published version, no matter which. Without one, the plan may be removed when nothing of the
+    /// extension is left.
     async fn remove_unpublished(&self, id: &Id, plan: &Value) -> Result<(), Failure> {
         let name = name(plan);
         if let Some(other) = self.extension_versions(name).await?.last() {
@@ -66,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// What is, or may be, left of an extension, whatever its plan says of this cluster.
+    /// Parts of an extension that are, or may be, left, regardless of the status for this cluster.
     async fn what_is_left(&self, plan: &Value) -> Result<Option<String>, Failure> {
         if let Some(record) = self.records(plan).await?.first() {
             let release = record["metadata"]["labels"]["name"].as_str().unwrap_or_default();
@@ -83,7 +83,7 @@ impl Engine {
     }
 }
 
-/// What a plan that does not go says itself, with what to do.
+/// The status of a plan that is not removed, with a hint.
 pub(super) fn about_removal(id: &Id, plan: &Value) -> Option<String> {
     let state = plan["status"]["state"].as_str().filter(|state| !state.is_empty());
     let said = install_plan::removal_failure(plan)

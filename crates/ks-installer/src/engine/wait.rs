@@ -1,4 +1,4 @@
-//! Waiting for what the cluster does by itself: by looking, with pauses that grow, and never for ever.
+//! Waits for changes that the cluster makes by itself. It polls with growing pauses and with a limit.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use crate::api::{self, Id, Readiness, install_plan, readiness};
 use crate::payload::Component;
 use crate::render::{Class, class_of, class_of_kind};
 
-/// Pauses between looks.
+/// Pauses between polls.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(2);
-/// How long definitions may take until their kinds are known.
+/// Time limit until the kinds of definitions are known.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
-/// What cannot go on for so long does not get over it: a registry that is away for a moment is no failure.
+/// A component that is stuck for this time has failed. A registry that is unavailable for a moment is not a failure.
 pub(super) const STUCK: Duration = Duration::from_secs(30);
 
 /// A pause that grows.
@@ -39,7 +39,7 @@ impl Pause {
 }
 
 impl Engine {
-    /// Waits until the kinds of new definitions are known.
+    /// Waits until the API server knows the kinds of new definitions.
     pub(super) async fn wait_established(&self, objects: &[Value]) -> Result<(), Failure> {
         let until = Instant::now() + ESTABLISHED;
         for id in objects.iter().filter(|object| class_of(object) == Class::Definition).map(Id::of) {
@@ -58,7 +58,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until everything of a component that is wanted works, and what controllers make of it (`awaited`).
+    /// Waits until all wanted objects of a component are ready, and also the objects that controllers create for it (`awaited`).
     pub(super) async fn wait_ready(
         &self,
         component: &Component,
@@ -85,7 +85,7 @@ impl Engine {
                 };
                 match state {
                     Readiness::Ready => self.retries.forget(&id),
-                    // It failed before this attempt, which is there to do better.
+                    // The failure is older than this attempt, which retries.
                     Readiness::Failed(text) if is_first && self.try_again(&id, &live).await? => {
                         why.get_or_insert_with(|| format!("{id}: {text}; it is tried again"));
                         still.push(id);
@@ -104,10 +104,10 @@ impl Engine {
             }
             let Some(mut why) = why else { return Ok(()) };
             is_first = false;
-            // Most workloads are ready before that.
+            // Most workloads are ready earlier.
             let (pods, stuck) =
                 if pause.is_longest() { self.look_closer(&seen).await? } else { Default::default() };
-            // It may wait for another component, so it is no failure yet.
+            // The pod may wait for another component, so this is not a failure yet.
             if let Some(text) = pods.iter().find_map(api::keeps_ending) {
                 why = format!("{why}; {text}");
             }
@@ -136,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// The pods of these workloads, and why nothing goes on with one of the objects.
+    /// The pods of these workloads, and the reason why one of the objects makes no progress.
     async fn look_closer(&self, objects: &[Value]) -> Result<(Vec<Value>, Option<String>), Failure> {
         let pods = self.pods(objects).await;
         let stuck = match pods.iter().find_map(api::stuck) {
@@ -146,7 +146,7 @@ impl Engine {
         Ok((pods, stuck))
     }
 
-    /// Who cannot see pods waits as long as the component may take.
+    /// Pods of these workloads. Without permission to list pods, only the time limit of the component applies.
     async fn pods(&self, workloads: &[Value]) -> Vec<Value> {
         let mut all = Vec::new();
         for workload in workloads {
@@ -157,17 +157,17 @@ impl Engine {
         all
     }
 
-    /// Adds what Kubernetes said last about an object.
+    /// Adds the message of the latest event of an object.
     pub(super) async fn with_event(&self, id: &Id, text: String) -> String {
-        // Without it the text is less helpful, and as true.
+        // Without the event, the text is less helpful but still true.
         match self.api.last_event(id).await {
             Ok(Some(event)) => format!("{text}; its last event: {event}"),
             _ => text,
         }
     }
 
-    /// Waits until objects with these uids are gone; names one that does not go, and what it waits for. One that somebody makes
-    /// again under the same name is another.
+    /// Waits until the objects with these uids are gone. A failure names an object that is not removed, and what it waits for. An
+    /// object that was re-created with the same name has another uid.
     pub(super) async fn wait_gone(&self, deleted: &[(Id, String)], time: Duration) -> Result<(), Failure> {
         let until = Instant::now() + time;
         for (id, uid) in deleted {
@@ -195,11 +195,11 @@ impl Engine {
         Ok(())
     }
 
-    /// What an object waits for that does not go. A kind and a namespace wait for what is in them.
+    /// Failure for an object that is not removed, with the reason. A kind and a namespace wait for their objects.
     async fn stuck(&self, id: &Id, live: &Value) -> Failure {
         let mut left = Vec::new();
         if let Some(kind) = kind_of(live).filter(|_| id.kind == "CustomResourceDefinition") {
-            // Who cannot see them names the kind only.
+            // Without permission to list the objects, the failure names only the kind.
             left = self.api.list(&kind, "limit=1").await.unwrap_or_default();
         }
         if let Some(instance) = left.first() {
@@ -232,7 +232,7 @@ fn stuck(id: &Id, live: &Value) -> Failure {
     Failure::new(Reason::FinalizerStuck, message)
 }
 
-/// Whether an object works, also by the component's own rule. It is null when it is gone.
+/// Whether an object is ready, also by the rule of the component. `live` is null if the object is gone.
 fn of_component(component: &Component, id: &Id, live: &Value) -> Result<Readiness, Failure> {
     if live.is_null() {
         return Ok(Readiness::Waiting("it is gone".to_owned()));
@@ -244,7 +244,7 @@ fn of_component(component: &Component, id: &Id, live: &Value) -> Result<Readines
     Ok(if holds { known } else { Readiness::Waiting("it does not report that it works".to_owned()) })
 }
 
-/// Whether it takes time until an object works.
+/// Whether an object of this kind takes time to become ready.
 fn becomes_ready(component: &Component, id: &Id) -> bool {
     let class = class_of_kind(&id.api_version, &id.kind);
     matches!(class, Class::Workload | Class::Definition | Class::Namespace)

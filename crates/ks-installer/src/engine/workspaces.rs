@@ -1,4 +1,4 @@
-//! Projects: namespaces of users that belong to a workspace of `KubeSphere`.
+//! Handles projects: namespaces of users that belong to a workspace of `KubeSphere`.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,16 @@ use crate::api::Id;
 /// API group and kind of workspaces.
 const GROUP: &str = "tenant.kubesphere.io/";
 const KIND: &str = "Workspace";
-/// From which `ks-controller-manager` makes a workspace of the same name.
+/// Kind from which `ks-controller-manager` creates a workspace of the same name.
 const TEMPLATE: &str = "WorkspaceTemplate";
-/// Says of which workspace a namespace is. As long as it does, `ks-controller-manager` makes the workspace its owner again.
+/// Label with the workspace of a namespace. While it is set, `ks-controller-manager` makes the workspace the owner of the
+/// namespace again.
 const LABEL: &str = "kubesphere.io/workspace";
 
 impl Engine {
-    /// Takes namespaces out of workspaces that are about to go: otherwise Kubernetes deletes them with their owner, and what users have
-    /// in them. All go with their kind, else those that the component has made.
+    /// Removes namespaces from workspaces that are about to be deleted. Otherwise Kubernetes would delete the namespaces with
+    /// their owner, including data of users. If the kind is removed, this applies to all workspaces, otherwise to those that the
+    /// component created.
     pub(super) async fn leave_projects(&self, kinds: &[Id], inventory: &Inventory) -> Result<(), Failure> {
         let all = kinds.iter().any(|kind| is_workspace(&kind.api_version, &kind.kind));
         let goes =
@@ -40,7 +42,7 @@ impl Engine {
     }
 }
 
-/// The change that takes a namespace out of its workspace, if it is in one that goes.
+/// The change that removes a namespace from its workspace, or `None` if its workspace stays.
 fn without_workspace(namespace: &Value, leaves: impl Fn(&str) -> bool) -> Option<Value> {
     let metadata = &namespace["metadata"];
     let owners: Vec<&Value> = metadata["ownerReferences"].as_array().into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! What KubeKey, scripts and people wait for: a file, and the lines of the welcome.
+//! Announces a complete installation to KubeKey, scripts and users: by a file and by the lines of a welcome message.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ const LINE: &str = "#####################################################";
 /// The middle of the box.
 const WELCOME: &str = "###              Welcome to KubeSphere!           ###";
 
-/// Tells the world that everything is installed.
+/// Announces that all components are installed.
 pub(super) struct Announcer {
     pub(super) print: Print,
     pub(super) file: Option<PathBuf>,
-    /// What was told last, if it has the console: with the same components that has the same address.
+    /// The last message, if it contains the address of the console. While the components stay the same, the address does, too.
     last: Mutex<Option<String>>,
 }
 
@@ -26,7 +26,8 @@ impl Announcer {
         Self { print, file, last: Mutex::default() }
     }
 
-    /// Everything is installed: the file is there, and the lines are printed once. `has_changed`: a component has.
+    /// Called when all components are installed. Creates a missing file, and prints the message if the installation is new
+    /// (`is_new`). `has_changed`: a component has changed since the last message.
     pub(super) async fn complete(&self, api: &Api, is_new: bool, has_changed: bool) {
         let mut last = self.last.lock().await;
         if has_changed {
@@ -41,7 +42,7 @@ impl Announcer {
         } else {
             let console = console(api).await;
             let text = text(console.as_deref());
-            // Without it, it is looked for again.
+            // Without the address, the next call queries it again.
             *last = console.map(|_| text.clone());
             text
         };
@@ -56,10 +57,10 @@ impl Announcer {
         }
     }
 
-    /// Something is not (any more) installed.
+    /// Removes the file when a component is not installed (any more).
     pub(super) fn incomplete(&self) {
         if let Some(file) = &self.file {
-            // It may not be there.
+            // The file may not exist.
             let _ = std::fs::remove_file(file);
         }
     }
@@ -70,7 +71,7 @@ fn text(console: Option<&str>) -> String {
     if let Some(console) = console {
         lines.push(format!("Console: {console}"));
         lines.push("Account: admin".to_owned());
-        // Whoever may read it there may have it; a log is read by more.
+        // Only users who may read the Secret may know the password. More users can read the log.
         let secret = "kubectl -n kubesphere-system get secret kubesphere-secret -o jsonpath='{.data.initAdminPassword}' | base64 -d";
         lines.push(format!("Password: {secret}"));
         lines.push("Change it after the first login.".to_owned());

@@ -1,4 +1,4 @@
-//! What every component does now, and the lines that people follow in the log.
+//! Collects the phase of each component, and prints the lines that users follow in the log.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,27 +9,27 @@ use super::Print;
 use crate::engine::{Failure, Phase, Report};
 use crate::spec::Problems;
 
-/// What a pass is about.
+/// State of a pass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
-    /// Phase of each component, and since when.
+    /// Phase of each component, and the time of its last change.
     pub(super) components: BTreeMap<String, (Phase, String)>,
-    /// What is wrong with the spec.
+    /// Problems in the spec.
     pub(super) problems: Problems,
     /// Lines of a plan.
     pub(super) plan: Option<Vec<String>>,
-    /// Whether the pass has come to its end.
+    /// Whether the pass has ended.
     pub(super) done: bool,
-    /// Whether everything is removed.
+    /// Whether all components are being removed.
     pub(super) removing: bool,
-    /// Whether a component was worked on since everything was told to be installed.
+    /// Whether a component has changed since the complete installation was announced.
     pub(super) has_changed: bool,
-    /// Which version of the spec it is about.
+    /// Generation of the spec of this pass.
     pub(super) generation: i64,
 }
 
 impl State {
-    /// Whether everything that is asked for is there, and nothing else.
+    /// Whether all wanted components are ready and all others are removed.
     pub(super) fn is_complete(&self) -> bool {
         self.done
             && self.plan.is_none()
@@ -37,7 +37,7 @@ impl State {
             && self.components.values().all(|(phase, _)| matches!(phase, Phase::Ready | Phase::Removed))
     }
 
-    /// Whether a component is not (yet) as it should be. That nothing was told yet is nothing to tell.
+    /// Whether a component is not ready (yet). Without any reported component, there is nothing to write.
     pub(super) fn is_at_work(&self) -> bool {
         self.components.values().any(|(phase, _)| *phase != Phase::Ready)
     }
@@ -47,14 +47,14 @@ impl State {
     }
 }
 
-/// The state, for those who write about it.
+/// The state, for the writers of status, Events and log.
 pub(super) struct Board {
     state: Mutex<State>,
-    /// Something was told.
+    /// Notified after each change.
     pub(super) told: Notify,
-    /// What is worth an Event.
+    /// Phases to write as Events.
     events: Mutex<Vec<(String, Phase)>>,
-    /// The last failure of each component, so that it is told once and not with each attempt.
+    /// The last failure of each component, so that it is printed only once and not after each attempt.
     failures: Mutex<BTreeMap<String, Failure>>,
     print: Print,
 }
@@ -70,25 +70,25 @@ impl Board {
         }
     }
 
-    /// The state as it is now.
+    /// The current state.
     pub(super) fn state(&self) -> State {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes what is not about one component.
+    /// Changes fields that do not belong to a single component.
     pub(super) fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.told.notify_one();
     }
 
-    /// What happened since this was asked last.
+    /// The phases since the last call.
     pub(super) fn take_events(&self) -> Vec<(String, Phase)> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Board {
-    /// Whether a failure, or the attempt after it, says nothing new.
+    /// Whether a failure or the attempt after it is already known.
     fn is_known(&self, component: &str, phase: &Phase) -> bool {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         match phase {
@@ -108,7 +108,7 @@ impl Report for Board {
         if before.as_ref() == Some(&phase) {
             return;
         }
-        // A component that was found as it should be has not ended anything.
+        // A component that was ready from the beginning did no work.
         let worked = before.is_some_and(|before| before != Phase::Ready);
         state.has_changed |= phase != Phase::Ready;
         state.components.insert(component.to_owned(), (phase.clone(), now()));
@@ -140,7 +140,7 @@ impl Report for Board {
     }
 }
 
-/// The time, as the API writes it.
+/// The current time in the format of the API.
 pub(super) fn now() -> String {
     let format = time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
     time::OffsetDateTime::now_utc().format(&format).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! From what was seen to passes of the engine, and from these to the status.
+//! Runs passes of the engine for observed changes, and writes their results to the status.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -18,21 +18,21 @@ use crate::api::{Api, ApiError, Id};
 use crate::engine::{Engine, Goal, Suspects};
 use crate::spec;
 
-/// Keeps the object until everything that was made is removed.
+/// Finalizer that keeps the object until all created objects are removed.
 const FINALIZER: &str = "installer.kubesphere.io/uninstall";
-/// What is told within this time is written at once.
+/// Phases within this time are written together.
 const TOGETHER: Duration = Duration::from_millis(150);
-/// Time until a request that failed is tried again.
+/// Time until a failed request is retried.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// In how many parts of the time between two looks at everything the same change of the same object is looked at once: somebody
-/// may make it again and again.
+/// Divisor of the resync interval. During the resulting time, an equal change of the same object is checked only once, because
+/// another client may repeat it forever.
 const PARTS: u32 = 10;
 
-/// What was seen of objects that are not as they were applied, and when they were looked at for it.
+/// The digests of objects that differ from the applied state, and when they were last checked.
 type Checked = HashMap<Id, (String, Instant)>;
 
-/// The one that acts.
+/// The controller of the active replica.
 pub(super) struct Controller {
     pub(super) api: Arc<Api>,
     pub(super) engine: Engine,
@@ -46,11 +46,11 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    /// Works until it is dropped.
+    /// Runs until it is dropped.
     pub(super) async fn run(&self) {
         let mut checked = Checked::new();
         let mut resync = interval_at(tokio::time::Instant::now() + self.resync, self.resync);
-        // What happened while nobody watched is not known.
+        // Changes while no replica was active are unknown.
         let mut suspects: Suspects = self.engine.inventories().names().into_iter().collect();
         loop {
             let (news, mut more) = mpsc::unbounded_channel();
@@ -63,7 +63,7 @@ impl Controller {
                         () = self.wake.changed.notified() => break None,
                         found = self.next_suspects(&mut checked, &mut resync) => {
                             told.extend(found.iter().cloned());
-                            // Whoever would take it has just ended: it is taken from `more` below.
+                            // If the receiver has just ended, the suspects are read from `more` below.
                             let _ = news.send(found);
                         }
                     }
@@ -92,7 +92,7 @@ impl Controller {
         }
     }
 
-    /// Waits until an object of ours is changed by somebody else, or until it is time to look at all of them.
+    /// Waits until another client changes an object of ks-installer, or until all objects have to be checked.
     async fn next_suspects(&self, checked: &mut Checked, resync: &mut Interval) -> Suspects {
         loop {
             let found = self.suspects(checked);
@@ -107,7 +107,7 @@ impl Controller {
         }
     }
 
-    /// Components with objects that are not as they were applied, and were not looked at since.
+    /// Components with objects that differ from the applied state and were not checked since.
     fn suspects(&self, checked: &mut Checked) -> Suspects {
         let mut suspects = Suspects::new();
         for seen in self.wake.seen() {
@@ -122,9 +122,9 @@ impl Controller {
         suspects
     }
 
-    /// Brings everything to what the object says now. `false`: it could not be asked or written.
+    /// Brings the cluster to the state that the object specifies. Returns `false` if a request for the object failed.
     async fn turn(&self, suspects: &Suspects, more: &mut UnboundedReceiver<Suspects>) -> bool {
-        // What the turn before has asked for is there.
+        // The requests of the previous turn are completed.
         drop(self.written.current().await);
         let object = match self.api.get(&self.id).await {
             Ok(Some(object)) => object,
@@ -189,13 +189,13 @@ impl Controller {
         let state = self.board.state();
         if state.is_complete() {
             self.announcer.complete(&self.api, !was_ready, state.has_changed).await;
-            // Not before: a turn may be dropped.
+            // Earlier would be wrong, because a turn may be dropped.
             self.board.update(|state| state.has_changed = false);
         }
         true
     }
 
-    /// Adds the finalizer and renames old keys, in place.
+    /// Adds the finalizer and renames old keys in the object itself.
     async fn prepare(&self, object: Value) -> Result<Value, ApiError> {
         if !object["metadata"]["deletionTimestamp"].is_null() {
             return Ok(object);
@@ -220,7 +220,7 @@ impl Controller {
         self.api.merge(&self.id, "", &change).await
     }
 
-    /// Lets the object go.
+    /// Removes the finalizer from the object.
     async fn release(&self, object: &Value) -> Result<(), ApiError> {
         let left: Vec<String> = finalizers(object).into_iter().filter(|name| name != FINALIZER).collect();
         match self.api.merge(&self.id, "", &json!({ "metadata": { "finalizers": left } })).await {
@@ -242,7 +242,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes what is told, until it is dropped.
+    /// Writes the status after each change until it is dropped.
     async fn keep_writing(&self) {
         loop {
             self.controller.board.told.notified().await;
@@ -258,7 +258,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the status, if it is another one.
+    /// Writes the status if it has changed.
     async fn write(&self) -> Result<(), ApiError> {
         let Controller { api, board, engine, id, announcer, revision, written, .. } = self.controller;
         let state = board.state();
@@ -272,7 +272,7 @@ impl Writer<'_> {
             let change = json!({ "status": patch });
             let request = async move { api.merge(&id, "status", &change).await };
             match written::write(current, wanted, request).await {
-                // Deleted without us; or the operator ends.
+                // Another client has deleted the object, or the operator is stopping.
                 Some(Err(ApiError::Refused { code: 404, .. })) | None => {}
                 Some(written) => drop(written?),
             }

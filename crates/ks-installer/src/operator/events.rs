@@ -1,4 +1,4 @@
-//! Events of the object: what `kubectl describe` shows.
+//! Writes Events of the object, which `kubectl describe` shows.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::board::now;
 use crate::api::{Api, Id};
 use crate::engine::Phase;
 
-/// Tells what became of components. An Event that cannot be written is a line less for people, and nothing else.
+/// Writes an Event for each phase of a component. If a write fails, only this Event is missing.
 pub(super) async fn write(api: &Api, id: &Id, uid: &Value, events: Vec<(String, Phase)>) {
     for (component, phase) in events {
         let (kind, reason, message) = match phase {
@@ -28,7 +28,7 @@ pub(super) async fn write(api: &Api, id: &Id, uid: &Value, events: Vec<(String, 
             },
             "type": kind,
             "reason": reason,
-            // Longer ones are refused.
+            // The API server refuses longer messages.
             "message": message.chars().take(1000).collect::<String>(),
             "source": { "component": "ks-installer" },
             "firstTimestamp": now(),

@@ -1,7 +1,7 @@
-//! What is watched: the object itself, and objects of Kubernetes' own kinds that carry the component's label.
+//! Watches the object itself, and objects of Kubernetes' own kinds with the component label.
 //!
-//! Secrets are not watched, because a watch cannot be limited to labels by rights; they and custom resources are looked at
-//! with each resync.
+//! Secrets are not watched, because permissions cannot limit a watch to labels. Secrets and custom resources are checked on each
+//! resync.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +21,10 @@ use crate::render::COMPONENT_LABEL;
 
 /// Name of the binding to the object itself.
 const CONFIGURATION: &str = "configuration";
-/// Name of the binding by which metrics are brought up to date.
+/// Name of the binding that updates the metrics.
 const METRICS: &str = "metrics";
 
-/// Kinds whose objects are watched.
+/// Kinds of the watched objects.
 pub(super) const WATCHED: [(&str, &str); 15] = [
     ("v1", "ConfigMap"),
     ("v1", "Namespace"),
@@ -43,33 +43,33 @@ pub(super) const WATCHED: [(&str, &str); 15] = [
     ("apiregistration.k8s.io/v1", "APIService"),
 ];
 
-/// An object of ours, as a watch saw it.
+/// An object with the component label, as a watch returned it.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Seen {
     pub(super) component: String,
     pub(super) id: Id,
-    /// Empty when it was deleted.
+    /// Digest of the object; empty if it was deleted.
     pub(super) live: String,
 }
 
-/// What hooks saw, for the controller.
+/// Objects that the hooks received, for the controller.
 #[derive(Default)]
 pub(super) struct Wake {
     seen: Mutex<HashMap<Id, Seen>>,
     begun: Notify,
     /// The object itself changed.
     pub(super) changed: Notify,
-    /// Objects of ours changed, perhaps by our own doing.
+    /// Objects with the component label changed, perhaps by ks-installer itself.
     pub(super) moved: Notify,
 }
 
 impl Wake {
-    /// Waits until hooks run: this replica acts.
+    /// Waits until hooks run, which means that this replica is active.
     pub(super) async fn first(&self) {
         self.begun.notified().await;
     }
 
-    /// All objects as they were seen last.
+    /// The latest state of all objects.
     pub(super) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
@@ -79,7 +79,7 @@ impl Wake {
     }
 }
 
-/// The bindings of the one hook.
+/// The bindings of the only hook.
 pub(super) fn config(namespace: &str) -> Result<HookConfig, ConfigError> {
     let generation = |object: &Value| {
         let metadata = &object["metadata"];
@@ -91,7 +91,7 @@ pub(super) fn config(namespace: &str) -> Result<HookConfig, ConfigError> {
         let exists = json!({ "matchExpressions": [{ "key": COMPONENT_LABEL, "operator": "Exists" }] });
         let filter = move |object: &Value| {
             let mut id = Id::of(object);
-            // Objects of a list do not say what they are.
+            // The items of a list have no `apiVersion` and no `kind`.
             [id.api_version, id.kind] = [api_version, kind].map(str::to_owned);
             let component = &object["metadata"]["labels"][COMPONENT_LABEL];
             json!({ "component": component, "id": id, "live": digest(object) })
@@ -102,7 +102,7 @@ pub(super) fn config(namespace: &str) -> Result<HookConfig, ConfigError> {
     builder.schedule(Schedule::new("*/5 * * * * *").name(METRICS)).build()
 }
 
-/// The hook: it notes what it is told and wakes the controller.
+/// The hook, which records the received objects and wakes the controller.
 pub(super) fn body(wake: Arc<Wake>, board: Arc<Board>) -> impl HookBody {
     move |input: Input| {
         let (wake, board) = (wake.clone(), board.clone());

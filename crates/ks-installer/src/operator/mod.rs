@@ -1,7 +1,7 @@
-//! The operator: hooks of shell-operator's library see changes, the controller works on them.
+//! Runs the operator: hooks of shell-operator's library receive changes, and the controller handles them.
 //!
-//! Hooks run on the acting replica only and return at once: what they saw wakes the `controller`, which drops the pass it is
-//! in and begins another. `board` collects what components do; `status` makes the object's status of it.
+//! Hooks run only on the active replica and return at once. A received change wakes the `controller`, which drops its current
+//! pass and begins another. `board` collects the phases of components, and `status` derives the status of the object from them.
 
 mod announce;
 mod board;
@@ -25,13 +25,13 @@ use crate::engine::{Backoff, Engine};
 use crate::payload::Payload;
 use crate::render::{Nodes, Renderer};
 
-/// API version of the object that is watched.
+/// API version of the watched object.
 pub const API_VERSION: &str = "installer.kubesphere.io/v1alpha1";
-/// Its kind.
+/// Kind of the watched object.
 pub const KIND: &str = "ClusterConfiguration";
-/// Its name.
+/// Name of the watched object.
 pub const NAME: &str = "ks-installer";
-/// Requests for lists and watches: they begin together.
+/// Rate limit for lists and watches, which begin simultaneously.
 const WATCHES: RateLimit = RateLimit { qps: 50.0, burst: 100 };
 
 /// Kinds of Kubernetes whose objects are watched.
@@ -39,32 +39,32 @@ pub fn watched() -> impl Iterator<Item = (&'static str, &'static str)> {
     hooks::WATCHED.into_iter()
 }
 
-/// Writes a line for people who wait for it.
+/// Writes a line for users who wait for it.
 pub type Print = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What the operator is told at start.
+/// Options of the operator.
 pub struct Options {
-    /// Settings of shell-operator's part.
+    /// Settings of shell-operator.
     pub operator: Settings,
     /// Directory of the payload.
     pub payload: PathBuf,
-    /// helm's program.
+    /// Path of the helm binary.
     pub helm: PathBuf,
-    /// Namespace of the object and of everything that is kept.
+    /// Namespace of the object, and of all objects that the operator creates for itself.
     pub namespace: String,
-    /// Whether replicas elect one that acts.
+    /// Whether only one of several replicas is active, by leader election.
     pub leader_election: bool,
-    /// File that is there while everything is installed; `None` for none.
+    /// File that exists while all components are installed; `None` for no file.
     pub running_file: Option<PathBuf>,
-    /// Time after which everything is looked at, whatever the watches say.
+    /// Time between full checks, independent of the watches.
     pub resync: Duration,
-    /// What the status says of who speaks, so that whoever deployed it knows.
+    /// Text that the status repeats, so that the deploying tool recognises a status of this operator.
     pub revision: Option<String>,
     /// Pauses after failures.
     pub backoff: Backoff,
-    /// Where the lines go that KubeKey, scripts and people wait for.
+    /// Output for the lines that KubeKey, scripts and users wait for.
     pub print: Print,
-    /// Ends the operator.
+    /// Stops the operator.
     pub stop: CancellationToken,
 }
 
@@ -87,7 +87,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         Operator::builder(settings).hook("ks-installer", config, hooks::body(wake.clone(), board.clone()));
     let operator = builder.stop_with(options.stop).build().await?;
     let work = async move {
-        // Nothing is read before this replica acts: another one may be changing it.
+        // This replica reads nothing before it is active, because another replica may be changing it.
         wake.first().await;
         let opening =
             Opening { payload: Arc::new(payload), helm: options.helm, namespace: options.namespace.clone() };
@@ -105,14 +105,14 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         };
         controller.run().await;
     };
-    // The controller ends with the operator, in the middle of whatever it does: the next one goes on.
+    // The controller ends with the operator, in any state. The next one resumes its work.
     tokio::select! {
         result = operator.wait() => Ok(result?),
         () = work => Ok(()),
     }
 }
 
-/// The engine, as soon as the API server answers.
+/// Opens the engine as soon as the API server responds.
 async fn open(api: Arc<Api>, options: Opening, print: Print) -> Engine {
     let Opening { payload, helm, namespace } = options;
     loop {
@@ -132,7 +132,7 @@ async fn open(api: Arc<Api>, options: Opening, print: Print) -> Engine {
     }
 }
 
-/// What an engine is opened with.
+/// Arguments to open an engine.
 struct Opening {
     payload: Arc<Payload>,
     helm: PathBuf,

@@ -1,4 +1,4 @@
-//! The status of the object: the keys that older installers wrote, and conditions.
+//! Builds the status of the object: the keys that older installers wrote, and conditions.
 
 use serde_json::{Map, Value, json};
 
@@ -6,8 +6,8 @@ use super::board::{State, now};
 use crate::engine::Phase;
 use crate::payload::Payload;
 
-/// The status that says `state`, made of the one that is there: what others wrote in it stays. `revision` tells whoever
-/// deployed the operator that it speaks, and not one of before.
+/// The status for `state`, based on the current status. Keys of other writers stay. `revision` shows the tool that deployed the
+/// operator that this status is not from a previous operator.
 pub(super) fn status(current: &Value, state: &State, payload: &Payload, revision: Option<&str>) -> Value {
     let mut status = if current.is_object() { current.clone() } else { json!({}) };
     let mut components = Map::new();
@@ -51,7 +51,7 @@ pub(super) fn status(current: &Value, state: &State, payload: &Payload, revision
     status
 }
 
-/// A JSON merge patch that makes one value of another.
+/// A JSON merge patch that changes `from` into `to`.
 pub(super) fn merge_patch(from: &Value, to: &Value) -> Option<Value> {
     if from == to {
         return None;
@@ -87,7 +87,7 @@ fn entry(phase: &Phase, since: &str, before: &Value) -> Value {
             entry[key] = text.into();
         }
     }
-    // A restart is no change.
+    // A restart does not change the phase.
     let same = before["phase"] == name && before["since"].is_string();
     entry["since"] = if same { before["since"].clone() } else { since.into() };
     entry
@@ -128,7 +128,7 @@ fn summary(state: &State) -> (&'static str, &'static str, String) {
     ("False", "Progressing", "components are installed or removed".to_owned())
 }
 
-/// The condition; its time is that of the change of its status.
+/// The condition. It keeps its time unless its status changes.
 fn condition(current: &Value, wanted: &Value) -> Value {
     let before = current.as_array().into_iter().flatten().find(|old| old["type"] == wanted["type"]);
     let same = before.filter(|before| before["status"] == wanted["status"]);
@@ -138,7 +138,7 @@ fn condition(current: &Value, wanted: &Value) -> Value {
     condition
 }
 
-/// What older installers wrote of a component that they had installed.
+/// Writes the entry that older installers wrote for an installed component.
 fn set_enabled(status: &mut Value, key: Option<&str>) {
     let Some(key) = key else { return };
     let mut here = status;
@@ -156,7 +156,7 @@ fn set_enabled(status: &mut Value, key: Option<&str>) {
     }
 }
 
-/// Removes an entry, and what is left empty around it.
+/// Removes an entry, and then its empty parents.
 fn take(status: &mut Value, key: &str) {
     let Some(map) = status.as_object_mut() else { return };
     match key.split_once('.') {

@@ -1,4 +1,4 @@
-//! The status as it was written last.
+//! Holds the status as it was last written.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// What is written is the difference from what is there. Whoever writes is dropped when the work is done or the object changes,
-/// but the API server still does what it was asked for: a request comes to its end, and only then the next difference is made.
+/// Each write is the difference to the last written status. A writer is dropped when its work is done or the object changes, but
+/// the API server still executes its request. Therefore each request is completed before the next difference is computed.
 #[derive(Default)]
 pub(super) struct Written(Arc<Mutex<Value>>);
 
 impl Written {
-    /// The status, when no request is under way.
+    /// The status, as soon as no request is in progress.
     pub(super) async fn current(&self) -> OwnedMutexGuard<Value> {
         self.0.clone().lock_owned().await
     }
 }
 
-/// Runs the request that makes `wanted` of what is there. `None`: the runtime ends.
+/// Executes the request that changes the status to `wanted`. Returns `None` if the runtime ends.
 pub(super) async fn write<T, E>(
     mut current: OwnedMutexGuard<Value>,
     wanted: Value,
@@ -30,7 +30,7 @@ where
 {
     let work = async move {
         let answer = request.await;
-        // One that has failed may have been done: everything is written the next time.
+        // A failed request may have had an effect, so the next write contains the whole status.
         *current = if answer.is_ok() { wanted } else { Value::Null };
         drop(current);
         answer

@@ -1,4 +1,4 @@
-//! The definition of a component: `components/<name>.yaml`.
+//! Defines the format of a component definition: `components/<name>.yaml`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,207 +9,209 @@ use serde_json::Value;
 use super::expression::Expression;
 use super::extension;
 
-/// How long a component may take to be ready, when it does not say that.
+/// Default time limit until a component is ready.
 const READY_WITHIN: Duration = Duration::from_mins(10);
-/// How long a group of objects has to go, when its component does not say that, or is not known any more.
+/// Default time limit for the removal of a group of objects. It also applies to components that the payload no longer contains.
 pub const GONE_WITHIN: Duration = Duration::from_mins(5);
 
-/// What a component is, as data.
+/// A component, as data.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Component {
-    /// Its name, that of the file.
+    /// Name of the component and of its file.
     #[serde(skip)]
     pub name: String,
-    /// The text of the definition; a change of it is one of the component.
+    /// Text of the definition. A changed text changes the component.
     #[serde(skip)]
     pub text: String,
-    /// Where in the status its entry is, like `metricsServer`; none for parts that nobody asks about.
+    /// Key of its entry in the status, such as `metricsServer`; `None` for components without an entry.
     pub status_key: Option<String>,
-    /// When it is wanted.
+    /// Condition under which the component is wanted.
     pub enabled: Expression,
-    /// Components that must be ready before, and are removed after.
+    /// Components that must be ready before this one, and are removed after it.
     #[serde(default)]
     pub depends_on: Vec<String>,
-    /// Components that come before when they are wanted, too. Nobody needs them.
+    /// Components that come before this one if they are wanted. This one does not require them.
     #[serde(default)]
     pub after: Vec<String>,
-    /// Components whose kinds are known before, when they are wanted, too: its programs look for them only when they start.
+    /// Components whose kinds must be known before this one if they are wanted, because its programs look for the kinds only when
+    /// they start.
     #[serde(default)]
     pub kinds_of: Vec<String>,
-    /// Paths of the spec that its templates may read. Nothing else is there for them: so nothing is forgotten here.
+    /// Paths of the spec that its templates may read. Templates cannot read other paths, so the list is always complete.
     #[serde(default)]
     pub inputs: Vec<String>,
-    /// Files of variables, for templates of an Ansible role: with them the inputs' first keys are names at the top, too.
+    /// Files of variables for templates of an Ansible role. With them, the first keys of `inputs` are top-level names in
+    /// templates, too.
     #[serde(default)]
     pub variables: Vec<String>,
-    /// Namespace of objects that name none.
+    /// Namespace of objects that specify none.
     pub namespace: Option<String>,
-    /// Passwords and certificates that are made once.
+    /// Passwords and certificates that are created once.
     #[serde(default)]
     pub generated: Vec<Generated>,
-    /// What must be in the cluster before.
+    /// Objects that must exist in the cluster before the component is applied.
     #[serde(default)]
     pub requires: Vec<Requirement>,
-    /// Specs and clusters for which it cannot be.
+    /// Specs and clusters that the component does not support.
     #[serde(default)]
     pub refused: Vec<Refusal>,
-    /// Where its objects come from.
+    /// Sources of its objects.
     pub sources: Vec<Source>,
-    /// What is changed in them.
+    /// Changes to its objects.
     #[serde(default)]
     pub overlay: Vec<Overlay>,
-    /// Objects that are made once and then left as they are, because each rendering makes other ones.
+    /// Objects that are created once and never changed, because each rendering differs.
     #[serde(default)]
     pub keep: Vec<Kept>,
-    /// When custom resources are ready. Those of Kubernetes itself are known.
+    /// Conditions for the readiness of custom resources. The readiness of Kubernetes' own kinds is known.
     #[serde(default)]
     pub ready: Vec<ReadyRule>,
-    /// What controllers make of its custom resources, and what it is there for.
+    /// Objects that controllers create for its custom resources. The component is ready after they are ready.
     #[serde(default)]
     pub waits_for: Vec<Awaited>,
-    /// Seconds after which it is told that it is not ready.
+    /// Seconds after which the component is reported as not ready.
     ready_within_seconds: Option<u64>,
-    /// How it is removed.
+    /// Settings for its removal.
     #[serde(default)]
     pub remove: Remove,
-    /// Path of the spec where `Retain` or `Delete` may be said about its volumes and secrets.
+    /// Path of the spec that sets `Retain` or `Delete` for its volumes and Secrets.
     pub data_policy: Option<String>,
-    /// Images that are in no object, because a controller names them.
+    /// Images that only a controller names, so no object contains them.
     #[serde(default)]
     pub images: Vec<String>,
 }
 
-/// Where objects come from.
+/// Source of objects.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", untagged)]
 pub enum Source {
     /// Templates of manifests: a file or a directory.
     Manifests {
-        /// Where.
+        /// Path of the file or directory.
         manifests: String,
-        /// They are no templates, whatever is in them.
+        /// Whether the files are no templates, regardless of their content.
         #[serde(default)]
         plain: bool,
-        /// Names of files that are left out; one `*` stands for any text.
+        /// Names of files to leave out; one `*` matches any text.
         #[serde(default)]
         except: Vec<String>,
-        /// Only then.
+        /// Condition for this source.
         when: Option<Expression>,
     },
     /// A chart.
     Chart {
-        /// Its directory, or the archive that helm packs.
+        /// Directory of the chart, or its packed archive.
         chart: String,
         /// Name of the release.
         release: String,
         /// Template of its values.
         #[serde(default)]
         values: String,
-        /// File with a template of values, below those of `values`.
+        /// File with a template of values, which `values` overrides.
         #[serde(rename = "valuesFrom")]
         values_from: Option<String>,
-        /// Whether its release is recorded as helm does it, so that users of helm see it and go on with it.
+        /// Whether its release is recorded in helm's format, so that users of helm see it and can continue with it.
         #[serde(default)]
         record: bool,
-        /// Kinds of hooks that are applied as other objects are. Hooks are left out, because they are helm's steps.
+        /// Kinds of hooks that are applied as ordinary objects. Other hooks are left out, because they are steps of helm.
         #[serde(default)]
         hooks: Vec<String>,
-        /// Only then.
+        /// Condition for this source.
         when: Option<Expression>,
     },
-    /// An extension of KubeSphere 4: an `InstallPlan`, which a controller of KubeSphere works on.
+    /// An extension of KubeSphere 4: an `InstallPlan`, which a controller of KubeSphere carries out.
     Extension {
-        /// Its name.
+        /// Name of the extension.
         extension: String,
-        /// Template of its version; the recommended one when it gives none.
+        /// Template of its version; if it is empty, the recommended version.
         #[serde(default)]
         version: String,
-        /// Template of its values, below those of the spec.
+        /// Template of its values, which the values in the spec override.
         #[serde(default)]
         config: String,
-        /// Only then.
+        /// Condition for this source.
         when: Option<Expression>,
     },
 }
 
-/// A spec or a cluster for which a component cannot be.
+/// A spec or a cluster that a component does not support.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refusal {
     /// An expression on `spec`, `cluster.version` and `cluster.minor`.
     pub when: Expression,
-    /// Why, and what to do.
+    /// The reason, and what to do.
     pub why: String,
 }
 
-/// A change of objects that sources give.
+/// A change to objects of the sources.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overlay {
-    /// Their kind.
+    /// Kind of the objects.
     pub kind: String,
-    /// Their name; empty for all of the kind.
+    /// Name of the object; empty for all objects of the kind.
     #[serde(default)]
     pub name: String,
-    /// The namespace that the source names; empty for all, and for those that name none.
+    /// Namespace in the source; empty for all namespaces and for objects that specify none.
     #[serde(default)]
     pub namespace: String,
-    /// They are left out.
+    /// Whether the objects are left out.
     #[serde(default)]
     pub omit: bool,
-    /// Values by path, like `/webhooks/*/clientConfig/caBundle`; texts are templates, null takes away.
+    /// Values by path, such as `/webhooks/*/clientConfig/caBundle`. Texts are templates, and null removes the value.
     #[serde(default)]
     pub set: BTreeMap<String, Value>,
 }
 
-/// A value that is made once and kept in a Secret: one of both kinds, or that of another component.
+/// A value that is created once and stored in a Secret: a password, a certificate, or the value of another component.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generated {
     /// `generated.<name>` in templates.
     pub name: String,
-    /// A password of this many letters and digits.
+    /// A password with this number of letters and digits.
     pub password: Option<usize>,
-    /// A certificate for these names by an authority of its own: `.cert`, `.key` and `.ca`.
+    /// A certificate for these names, signed by its own CA: `.cert`, `.key` and `.ca`.
     pub certificate: Option<Vec<String>>,
-    /// The component that makes it; this one depends on it.
+    /// The component that creates the value. This component depends on it.
     pub of: Option<String>,
 }
 
-/// An object that must be there.
+/// A required object.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Requirement {
-    /// Its API version.
+    /// API version of the object.
     pub api_version: String,
-    /// Its kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Its namespace.
+    /// Namespace of the object.
     #[serde(default)]
     pub namespace: String,
-    /// Its name; empty for any object of the kind.
+    /// Name of the object; empty for any object of the kind.
     #[serde(default)]
     pub name: String,
-    /// Only then.
+    /// Condition for this requirement.
     pub when: Option<Expression>,
-    /// Which objects count.
+    /// Condition that the object has to meet.
     pub matches: Option<Expression>,
-    /// What to do about it.
+    /// What to do if the object is missing.
     pub hint: String,
 }
 
-/// An object that is made once.
+/// An object that is created once.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
 }
 
-/// When objects of a kind are ready.
+/// Condition for the readiness of objects of a kind.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ReadyRule {
@@ -219,44 +221,44 @@ pub struct ReadyRule {
     pub when: Expression,
 }
 
-/// A workload that a controller makes. It belongs to the custom resource and not to the component.
+/// A workload that a controller creates. It belongs to the custom resource and not to the component.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Awaited {
-    /// Its API version.
+    /// API version of the object.
     pub api_version: String,
-    /// Its kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Only then.
+    /// Condition for this wait.
     pub when: Option<Expression>,
 }
 
-/// How a component is removed.
+/// Settings for the removal of a component.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Remove {
-    /// Seconds that one group of objects has to go.
+    /// Time limit in seconds for a group of objects.
     within_seconds: Option<u64>,
-    /// What its controllers leave in objects of others. It is removed when none of the controllers is left.
+    /// Traces of its controllers in objects of other owners. They are removed after all these controllers are gone.
     #[serde(default)]
     pub traces: Vec<Trace>,
 }
 
-/// What controllers leave in objects of a kind.
+/// Traces of controllers in objects of a kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Trace {
-    /// Its API version.
+    /// API version of the kind.
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// Finalizers, labels and annotations of this domain, and of those below it, are taken away.
+    /// Domain whose finalizers, labels and annotations are removed, including its subdomains.
     pub domain: Option<String>,
-    /// Objects with one of these labels or annotations are the controllers' own, and are deleted.
+    /// Objects with one of these labels or annotations belong to the controllers and are deleted.
     #[serde(default)]
     pub deleted_with: Vec<String>,
 }
@@ -277,12 +279,12 @@ impl Component {
         Ok(component)
     }
 
-    /// All components that it waits for in any way.
+    /// All components that may have to come before this one.
     pub(super) fn all_before(&self) -> impl Iterator<Item = &String> {
         self.depends_on.iter().chain(&self.after).chain(&self.kinds_of)
     }
 
-    /// Names of the extensions that it consists of.
+    /// Names of its extensions.
     pub fn extensions(&self) -> impl Iterator<Item = &str> {
         self.sources.iter().filter_map(|source| match source {
             Source::Extension { extension, .. } => Some(extension.as_str()),
@@ -290,43 +292,43 @@ impl Component {
         })
     }
 
-    /// Whether it exists for others only, and goes with the last of them.
+    /// Whether it exists only for other components, and is removed with the last of them.
     pub fn is_shared(&self) -> bool {
         self.enabled.is_when_needed()
     }
 
-    /// All files and directories of the payload that it names.
+    /// All files and directories of the payload that its sources name.
     pub fn files(&self) -> Vec<&str> {
         let sources = self.sources.iter().flat_map(|source| [source.directory(), source.values_from()]);
         sources.flatten().chain(self.variables.iter().map(String::as_str)).collect()
     }
 
-    /// Whether helm's records are written for one of its charts.
+    /// Whether one of its charts is recorded in helm's format.
     pub fn is_recorded(&self) -> bool {
         self.sources.iter().any(|source| matches!(source, Source::Chart { record: true, .. }))
     }
 
-    /// How long it may take to be ready.
+    /// Time limit until it is ready.
     pub fn time_to_ready(&self) -> Duration {
         self.ready_within_seconds
             .map_or_else(|| self.time_of_helm().unwrap_or(READY_WITHIN), Duration::from_secs)
     }
 
-    /// How long one group of its objects has to go.
+    /// Time limit for the removal of a group of its objects.
     pub fn time_to_go(&self) -> Duration {
         self.remove
             .within_seconds
             .map_or_else(|| self.time_of_helm().unwrap_or(GONE_WITHIN), Duration::from_secs)
     }
 
-    /// The Job of an extension is given ten minutes by KubeSphere.
+    /// KubeSphere limits the Job of an extension to ten minutes.
     fn time_of_helm(&self) -> Option<Duration> {
         self.extensions().next().map(|_| Duration::from_mins(15))
     }
 }
 
 impl Source {
-    /// What messages call it.
+    /// Name in messages.
     pub fn name(&self) -> &str {
         match self {
             Self::Manifests { manifests: name, .. }
@@ -335,7 +337,7 @@ impl Source {
         }
     }
 
-    /// Where its files are.
+    /// Path of its files.
     fn directory(&self) -> Option<&str> {
         match self {
             Self::Manifests { manifests: directory, .. } | Self::Chart { chart: directory, .. } => {
@@ -345,7 +347,7 @@ impl Source {
         }
     }
 
-    /// Where more values of a chart are.
+    /// File with additional values of a chart.
     fn values_from(&self) -> Option<&str> {
         match self {
             Self::Manifests { .. } | Self::Extension { .. } => None,
@@ -353,7 +355,7 @@ impl Source {
         }
     }
 
-    /// When it counts.
+    /// Condition for this source.
     pub fn when(&self) -> Option<&Expression> {
         match self {
             Self::Manifests { when, .. } | Self::Chart { when, .. } | Self::Extension { when, .. } => {

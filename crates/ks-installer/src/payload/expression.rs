@@ -1,17 +1,17 @@
-//! Conditions in definitions: expressions of the template language, like `spec.monitoring.enabled`.
+//! Evaluates conditions in definitions: expressions of the template language, such as `spec.monitoring.enabled`.
 
 use minijinja::{Environment, UndefinedBehavior, Value};
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// What `enabled` says of a part that is there for those that depend on it; `when needed or …` for one that may also be asked for.
+/// Value of `enabled` for a component that exists only for its dependents; `when needed or …` if the spec can also enable it.
 pub const WHEN_NEEDED: &str = "when needed";
 
-/// A condition. What it asks about and is not there counts as no.
+/// A condition. Undefined values count as false.
 #[derive(Debug, Clone)]
 pub struct Expression(String);
 
 impl Expression {
-    /// Whether it holds for these values.
+    /// Whether the condition is true for these values.
     pub fn holds(&self, context: &Value) -> Result<bool, String> {
         let Some(text) = self.text() else { return Ok(false) };
         let environment = environment();
@@ -19,12 +19,12 @@ impl Expression {
         Ok(expression.eval(context).map_err(|error| self.wrong(&error))?.is_true())
     }
 
-    /// Whether it says [`WHEN_NEEDED`].
+    /// Whether the condition begins with [`WHEN_NEEDED`].
     pub fn is_when_needed(&self) -> bool {
         self.0.starts_with(WHEN_NEEDED)
     }
 
-    /// The expression, without [`WHEN_NEEDED`].
+    /// The expression without [`WHEN_NEEDED`].
     fn text(&self) -> Option<&str> {
         match self.0.strip_prefix(WHEN_NEEDED) {
             None => Some(&self.0),
@@ -32,7 +32,7 @@ impl Expression {
         }
     }
 
-    /// Whether it asks about a value, by its path.
+    /// Whether the condition contains the path of a value.
     pub fn mentions(&self, path: &str) -> bool {
         let is_end =
             |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || "._".contains(next));

@@ -1,4 +1,4 @@
-//! `index.yaml`: which files a payload has, and the SHA-256 of each.
+//! Reads, verifies and writes `index.yaml`, which lists the files of a payload with their SHA-256.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{Payload, PayloadError};
 
-/// Name of the file.
+/// Name of the index file.
 const INDEX: &str = "index.yaml";
 
-/// What `index.yaml` says.
+/// Content of `index.yaml`.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Index {
     /// Version of the payload.
     pub version: String,
-    /// Version of KubeSphere in it, like `v3.4.1`.
+    /// Version of KubeSphere in the payload, such as `v3.4.1`.
     pub kubesphere: String,
-    /// SHA-256 of each file, by its path from the payload's directory.
+    /// SHA-256 of each file by its path relative to the payload.
     pub parts: BTreeMap<String, String>,
 }
 
@@ -31,7 +31,7 @@ impl Index {
             .map_err(|error| PayloadError::Definition { part: INDEX.to_owned(), why: error.to_string() })
     }
 
-    /// Every file is listed, every listed file is there, and all sums are right.
+    /// Checks that every file is listed, every listed file exists, and all checksums match.
     pub(super) fn verify(&self, dir: &Path) -> Result<(), PayloadError> {
         let there = files(dir)?;
         if let Some(part) = there.iter().find(|part| !self.parts.contains_key(*part)) {
@@ -49,7 +49,7 @@ impl Index {
         Ok(())
     }
 
-    /// A file, if it has the listed sum.
+    /// Reads a file and verifies its checksum.
     pub(super) fn read_part(&self, dir: &Path, part: &str) -> Result<Vec<u8>, PayloadError> {
         let path = dir.join(part);
         let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
@@ -61,7 +61,7 @@ impl Index {
     }
 }
 
-/// Writes `index.yaml` for the files that are in `dir`, and reads the payload back.
+/// Writes `index.yaml` for the files in `dir`, and reads the payload back.
 pub fn build(dir: &Path, version: &str, kubesphere: &str) -> Result<Payload, PayloadError> {
     let mut parts = BTreeMap::new();
     for part in files(dir)? {
@@ -78,7 +78,7 @@ pub fn build(dir: &Path, version: &str, kubesphere: &str) -> Result<Payload, Pay
     Payload::open(dir)
 }
 
-/// All files below `dir` but the index, in order. Links are no part of a payload: they lead out of it.
+/// All files below `dir` except the index, in order. Links are not allowed in a payload, because they can point outside of it.
 fn files(dir: &Path) -> Result<Vec<String>, PayloadError> {
     let (mut found, mut next) = (Vec::new(), vec![dir.to_owned()]);
     while let Some(directory) = next.pop() {

@@ -1,8 +1,8 @@
-//! A payload: the charts, manifests and component definitions that can be installed, as a directory.
+//! Reads a payload: a directory with the charts, manifests and component definitions that can be installed.
 //!
-//! `index.yaml` lists every file with its SHA-256; `components/<name>.yaml` say what a component is. The content is the
-//! user's: this program ships none. A part is verified each time it is read, so that nothing is applied that was changed
-//! after the index was made. [`Payload`] owns the definitions; the files stay on the disk.
+//! `index.yaml` lists every file with its SHA-256, and `components/<name>.yaml` define the components. Users provide the content;
+//! ks-installer contains none. Each read verifies the file, so a file that was changed after the index was written is never
+//! applied. [`Payload`] owns the definitions, and the files stay on disk.
 
 mod component;
 mod expression;
@@ -21,7 +21,7 @@ pub use expression::{Expression, WHEN_NEEDED};
 pub use index::{Index, build};
 pub use release::build_from;
 
-/// A payload whose index and definitions were read and verified.
+/// A payload with a verified index and verified definitions.
 #[derive(Debug)]
 pub struct Payload {
     dir: PathBuf,
@@ -29,7 +29,7 @@ pub struct Payload {
     components: BTreeMap<String, Component>,
 }
 
-/// What is wrong with a payload.
+/// Problem of a payload.
 #[derive(Debug, thiserror::Error)]
 pub enum PayloadError {
     /// A file cannot be read.
@@ -37,48 +37,48 @@ pub enum PayloadError {
         "cannot read {path}: {why}\nhint: a payload is a directory with index.yaml; `ks-installer payload build` makes the index"
     )]
     Read {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// The system's words.
+        /// Message of the operating system.
         why: String,
     },
-    /// A file has other contents than when the index was made.
+    /// The content of a file has changed since the index was written.
     #[error(
         "{part} is not what index.yaml lists (SHA-256 {found}, listed {listed})\nhint: get the payload again, or `ks-installer payload build` when the change is yours"
     )]
     Sum {
-        /// Which file.
+        /// Path of the file.
         part: String,
-        /// Sum of the file that is there.
+        /// Checksum of the existing file.
         found: String,
-        /// Sum in the index.
+        /// Checksum in the index.
         listed: String,
     },
-    /// A file is there that the index does not list, or the other way round.
+    /// The index does not list an existing file, or a listed file is missing.
     #[error(
         "{part} is {what}\nhint: get the payload again, or `ks-installer payload build` when the change is yours"
     )]
     Unlisted {
-        /// Which file.
+        /// Path of the file.
         part: String,
-        /// Which of both.
+        /// Which of these two problems.
         what: &'static str,
     },
-    /// No payload can be made of a release.
+    /// A payload cannot be built from a release.
     #[error("{0}")]
     Release(String),
-    /// A definition cannot be used.
+    /// A definition is invalid.
     #[error("{part}: {why}")]
     Definition {
-        /// Which file.
+        /// Path of the file.
         part: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl Payload {
-    /// Reads a payload and verifies all of it.
+    /// Reads a payload and verifies all its files.
     pub fn open(dir: &Path) -> Result<Self, PayloadError> {
         let index = Index::read(dir)?;
         index.verify(dir)?;
@@ -94,12 +94,12 @@ impl Payload {
         Ok(payload)
     }
 
-    /// Version of the payload, and that of KubeSphere in it.
+    /// Version of the payload.
     pub fn version(&self) -> &str {
         &self.index.version
     }
 
-    /// The version of KubeSphere that `status.core.version` gets.
+    /// Version of KubeSphere, for `status.core.version`.
     pub fn kubesphere(&self) -> &str {
         &self.index.kubesphere
     }
@@ -109,7 +109,7 @@ impl Payload {
         &self.components
     }
 
-    /// Paths of the spec that something reads, besides those that are everybody's.
+    /// Paths of the spec that components read, without the paths that every component can read.
     pub fn known_paths(&self) -> Vec<String> {
         let of = |(name, component): (&String, &Component)| {
             let rotated = component.generated.iter().map(|one| format!("rotate.{name}.{}", one.name));
@@ -118,28 +118,28 @@ impl Payload {
         self.components.iter().flat_map(of).collect()
     }
 
-    /// Names of the files below `directory`, in order. A file's own name finds that file.
+    /// Names of the files below `directory`, in order. The name of a file returns that file.
     pub fn parts(&self, directory: &str) -> Vec<String> {
         let inside = format!("{}/", directory.trim_end_matches('/'));
         let mine = |part: &&String| part.starts_with(&inside) || *part == directory;
         self.index.parts.keys().filter(mine).cloned().collect()
     }
 
-    /// The listed sums of all files below `directory`.
+    /// The listed checksums of all files below `directory`.
     pub fn sums(&self, directory: &str) -> Vec<(&str, &str)> {
         let parts = self.parts(directory);
         let sums = self.index.parts.iter().filter(|(part, _)| parts.contains(part));
         sums.map(|(part, sum)| (part.as_str(), sum.as_str())).collect()
     }
 
-    /// The text of a file, verified.
+    /// Verified text of a file.
     pub fn text(&self, part: &str) -> Result<String, PayloadError> {
         let bytes = self.index.read_part(&self.dir, part)?;
         String::from_utf8(bytes)
             .map_err(|error| PayloadError::Definition { part: part.to_owned(), why: error.to_string() })
     }
 
-    /// Path of a chart whose files were just verified.
+    /// Path of a chart after its files are verified.
     pub fn chart(&self, directory: &str) -> Result<PathBuf, PayloadError> {
         for part in self.parts(directory) {
             self.index.read_part(&self.dir, &part)?;
@@ -147,7 +147,7 @@ impl Payload {
         Ok(self.dir.join(directory))
     }
 
-    /// Dependencies exist and make no circle, and sources have files.
+    /// Checks that dependencies exist and have no cycles, and that sources have files.
     fn check_graph(&self) -> Result<(), PayloadError> {
         for (name, component) in &self.components {
             let wrong = |why| PayloadError::Definition { part: format!("components/{name}.yaml"), why };
@@ -180,7 +180,7 @@ impl Payload {
         Ok(())
     }
 
-    /// Whether `to` is among the dependencies of `from`, however far.
+    /// Whether `from` depends on `to`, directly or indirectly.
     fn reaches(&self, from: &str, to: &str) -> bool {
         let mut seen = Vec::new();
         let mut next: Vec<&str> = vec![from];

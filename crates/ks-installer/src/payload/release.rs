@@ -1,5 +1,5 @@
-//! `payload build --from`: a payload of somebody else's release. The definitions are ours; of the release only what they name
-//! is copied, below `release/`.
+//! Builds a payload from a release of KubeSphere (`payload build --from`). The definitions belong to ks-installer. Only the files
+//! of the release that they use are copied, below `release/`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Component, Payload, PayloadError, build};
 
-/// Where parts of the release lie in the payload.
+/// Directory for files of the release in the payload.
 const PARTS: &str = "release/";
 
 macro_rules! files {
@@ -16,17 +16,17 @@ macro_rules! files {
     };
 }
 
-/// A release for which there are definitions.
+/// A release with built-in definitions.
 struct Release {
-    /// Version of KubeSphere in it.
+    /// Version of KubeSphere in the release.
     kubesphere: &'static str,
-    /// What is unpacked.
+    /// Name of the unpacked source.
     is: &'static str,
-    /// A file by which it is known, and a text in it.
+    /// A file and a text in it that identify the release.
     known_by: (&'static str, &'static str),
-    /// Where its first directory lies below `release/`.
+    /// Path of its top directory below `release/`.
     root: &'static str,
-    /// Definitions, and manifests of our own.
+    /// Definitions, and manifests of ks-installer.
     files: &'static [(&'static str, &'static str)],
 }
 
@@ -109,7 +109,7 @@ const RELEASES: [Release; 2] = [
     },
 ];
 
-/// Makes the payload `dir`, which is not there yet, of the unpacked release in `from`.
+/// Builds the payload `dir`, which must not exist, from the unpacked release in `from`.
 pub fn build_from(from: &Path, dir: &Path, version: &str) -> Result<Payload, PayloadError> {
     let release = known(from)?;
     if dir.exists() {
@@ -125,7 +125,7 @@ pub fn build_from(from: &Path, dir: &Path, version: &str) -> Result<Payload, Pay
         .and_then(|()| build(&unfinished, version, release.kubesphere).map(drop))
         .and_then(|()| fs::rename(&unfinished, dir).map_err(|error| unreadable(dir, &error)));
     if made.is_err() {
-        // The error that is on its way says more than that this could not be removed.
+        // The pending error is more informative than a failed removal.
         let _ = fs::remove_dir_all(&unfinished);
     }
     made.and_then(|()| Payload::open(dir))
@@ -147,7 +147,7 @@ fn known(from: &Path) -> Result<&'static Release, PayloadError> {
 }
 
 fn fill(release: &Release, from: &Path, dir: &Path) -> Result<(), PayloadError> {
-    // Of a run that was killed.
+    // A run that was killed has left this directory.
     if dir.exists() {
         fs::remove_dir_all(dir).map_err(|error| unreadable(dir, &error))?;
     }
@@ -169,8 +169,7 @@ fn fill(release: &Release, from: &Path, dir: &Path) -> Result<(), PayloadError> 
     Ok(())
 }
 
-/// The archive of a chart, whose name has a version in it that differs between the patches of a release: `NAME-VERSION.tgz` for
-/// `NAME.tgz`.
+/// The archive of a chart: `NAME-VERSION.tgz` for `NAME.tgz`. The version differs between patches of a release.
 fn archive(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(".tgz")?;
     let is_it = |entry: &fs::DirEntry| {
@@ -186,7 +185,7 @@ fn archive(path: &Path) -> Option<PathBuf> {
     found.pop()
 }
 
-/// Files and directories; links lead out of a release.
+/// Copies files and directories. Links are refused, because they can point outside of the release.
 fn copy(from: &Path, to: &Path) -> Result<(), PayloadError> {
     let kind = fs::symlink_metadata(from).map_err(|error| unreadable(from, &error))?.file_type();
     if kind.is_file() {
@@ -227,12 +226,12 @@ mod tests {
     use crate::engine::desired;
     use crate::render::{Inputs, Nodes, Renderer};
 
-    /// The first release.
+    /// A test directory like the first release.
     fn release(leave_out: &str) -> TempDir {
         release_of(&RELEASES[0], leave_out)
     }
 
-    /// A directory with an empty file, or a chart, for everything that the definitions name.
+    /// A directory with an empty file or a chart for each path in the definitions.
     fn release_of(release: &Release, leave_out: &str) -> TempDir {
         let dir = TempDir::new().unwrap();
         for (name, text) in release.files.iter().filter(|(name, _)| name.starts_with("components/")) {
@@ -266,14 +265,14 @@ mod tests {
         for part in payload.components().values().flat_map(names) {
             assert!(!payload.parts(&part).is_empty(), "{part}");
         }
-        // Not opensearch-dashboards-1.2.3.tgz, which lies beside it.
+        // The archive opensearch-dashboards-1.2.3.tgz next to it does not match.
         let archive = "release/roles/common/files/opensearch/opensearch.tgz";
         assert_eq!(payload.text(archive).unwrap(), "opensearch.tgz");
         let again = build_from(from.path(), &to.path().join("payload"), "1").unwrap_err().to_string();
         assert!(again.contains("is there already"), "{again}");
     }
 
-    /// Extensions that a spec asks for of KubeSphere 4, by the component, and the values that they get.
+    /// The extensions of KubeSphere 4 that a spec enables, by component, with their values.
     async fn extensions(spec: &Value) -> BTreeMap<String, Value> {
         let (from, to) = (release_of(&RELEASES[1], ""), TempDir::new().unwrap());
         let payload = Arc::new(build_from(from.path(), &to.path().join("payload"), "1").unwrap());
@@ -355,7 +354,7 @@ mod tests {
         assert_eq!(plain["prometheus"]["prometheusSpec"]["secrets"], Value::Null);
         assert_eq!(plans["whizard-logging"], json!({"logsidecar-injector": {"enabled": false}}));
         assert_eq!(plans["network"]["global"]["networkpolicy"], json!({"enabled": true}));
-        // What is not said is the extension's own business.
+        // Settings without a value keep the default of the extension.
         assert_eq!(extensions(&json!({"monitoring": {}})).await["whizard-monitoring"], Value::Null);
     }
 

@@ -107,7 +107,7 @@ fn what_is_not_there_counts_as_no() {
 
 use minijinja::Value;
 
-/// The definitions of this program for a release, by name.
+/// The built-in definitions for a release, by name.
 fn definitions(release: &str) -> BTreeMap<String, Component> {
     let directory =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("definitions").join(release).join("components");
@@ -119,7 +119,7 @@ fn definitions(release: &str) -> BTreeMap<String, Component> {
     fs::read_dir(directory).unwrap().map(|entry| read(entry.unwrap())).collect()
 }
 
-/// Prometheus' operator, fluent-bit's and their like report nothing in custom resources that says whether pods run.
+/// Some operators, such as prometheus-operator and fluentbit-operator, do not report in their custom resources whether pods run.
 #[test]
 fn a_component_waits_for_what_its_controllers_make() {
     let expected = [
@@ -133,7 +133,7 @@ fn a_component_waits_for_what_its_controllers_make() {
         ("monitoring", vec!["StatefulSet prometheus-k8s", "StatefulSet alertmanager-main"]),
         ("notification", vec!["Deployment notification-manager-deployment"]),
     ];
-    // All their workloads are objects of their charts and manifests.
+    // Charts and manifests of these components contain all their workloads.
     let others = [
         "argocd",
         "core",

@@ -1,7 +1,7 @@
-//! The `InstallPlan` of an extension.
+//! Renders the `InstallPlan` of an extension.
 //!
-//! What only the cluster knows is not in it yet: which version is recommended, and where the part runs that some extensions have in
-//! each cluster. `engine/extension.rs` completes it.
+//! It lacks values that only the cluster knows: the recommended version, and the clusters for the agent that some extensions
+//! have. `engine/extension.rs` adds them.
 
 use serde_json::{Value, json};
 
@@ -9,13 +9,13 @@ use super::{canonical, lay, text as yaml};
 use crate::api::install_plan;
 use crate::payload::extension::{CLUSTERS, CONFIG, VERSION};
 
-/// What the definition gives, rendered.
+/// The rendered templates of the definition.
 pub(super) struct Texts<'a> {
     pub(super) version: &'a str,
     pub(super) config: &'a str,
 }
 
-/// The plan of an extension. What the spec says of it goes before what the definition gives.
+/// The plan of an extension. Settings in the spec override values in the definition.
 pub(super) fn plan(name: &str, texts: &Texts<'_>, spec: &Value) -> Result<Value, String> {
     let settings = &spec["extensions"][name];
     let wrong = |key: &str, expected: &str| format!("extensions.{name}.{key} must be {expected}");
@@ -25,10 +25,10 @@ pub(super) fn plan(name: &str, texts: &Texts<'_>, spec: &Value) -> Result<Value,
         _ => return Err(wrong(VERSION, "a text: quote it")),
     };
     let mut config = yaml::value(texts.config)?;
-    // Null takes values of the extension away, as with helm.
+    // A null in the spec removes a value of the extension, as with helm.
     without_empty(&mut config);
     let own = match &settings[CONFIG] {
-        // As it stands in an InstallPlan.
+        // The form of values in an InstallPlan.
         Value::String(text) => yaml::value(text)?,
         other => other.clone(),
     };
@@ -57,15 +57,15 @@ pub(super) fn plan(name: &str, texts: &Texts<'_>, spec: &Value) -> Result<Value,
         plan["spec"]["extension"]["version"] = version.into();
     }
     if config.as_object().is_some_and(|config| !config.is_empty()) {
-        // JSON is YAML, and no reader of YAML takes a text in it for something else. A webhook takes away spaces at the ends of
-        // lines; there are none.
+        // JSON is valid YAML, and every YAML parser reads its texts as texts. A webhook removes spaces at the ends of lines; this
+        // text has none.
         let text = serde_json::to_string_pretty(&canonical(&config)).map_err(|error| error.to_string())?;
         plan["spec"]["config"] = text.into();
     }
     Ok(plan)
 }
 
-/// Leaves out what a template has given no value.
+/// Removes keys whose template is empty.
 fn without_empty(value: &mut Value) {
     let Some(map) = value.as_object_mut() else { return };
     map.values_mut().for_each(without_empty);

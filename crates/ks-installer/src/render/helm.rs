@@ -1,4 +1,4 @@
-//! Charts are rendered by helm's own program: there is one Go template language, and it is not ours.
+//! Renders charts with the helm binary, because ks-installer contains no Go template engine.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,21 +7,22 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// A template that loops must not hold up everything else.
+/// Time limit, because an endless template must not block other components.
 const LONGEST: Duration = Duration::from_mins(2);
 
-/// What is rendered.
+/// A chart to render.
 pub(super) struct Chart<'a> {
     pub(super) path: &'a Path,
     pub(super) release: &'a str,
     pub(super) namespace: &'a str,
-    /// YAML. It may hold secrets, so it travels on standard input.
+    /// Values as YAML. They may contain secrets, so they are passed by standard input.
     pub(super) values: String,
-    /// Whether hooks are rendered, too.
+    /// Whether hooks are rendered.
     pub(super) hooks: bool,
 }
 
-/// The manifests of a chart, as a rule without hooks: they are helm's steps of an installation, and the engine has its own.
+/// The manifests of a chart. Hooks are usually left out, because they are steps of an installation by helm, which the engine
+/// replaces.
 pub(super) async fn template(helm: &Path, chart: &Chart<'_>, kubernetes: &str) -> Result<String, String> {
     let home = tempfile::tempdir().map_err(|error| format!("cannot make a directory for helm: {error}"))?;
     let mut command = Command::new(helm);
@@ -31,7 +32,7 @@ pub(super) async fn template(helm: &Path, chart: &Chart<'_>, kubernetes: &str) -
         command.arg("--no-hooks");
     }
     command.args(["--kube-version", kubernetes]);
-    // It reads plugins and repositories of whoever runs it, and writes caches.
+    // Otherwise helm would read plugins and repositories of the current user, and write caches.
     command.env("HOME", home.path()).env_remove("HELM_PLUGINS").env_remove("KUBECONFIG");
     for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(variable, home.path());
@@ -44,7 +45,7 @@ pub(super) async fn template(helm: &Path, chart: &Chart<'_>, kubernetes: &str) -
     let values = chart.values.as_bytes();
     let write = async move {
         if let Some(mut stdin) = stdin.take() {
-            // helm may end before it has read all: then its own words say why.
+            // helm may end before it has read all values. Then its own message contains the reason.
             let _ = stdin.write_all(values).await;
         }
     };

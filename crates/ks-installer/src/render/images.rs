@@ -1,23 +1,23 @@
-//! Names of images: where they are pulled from, and which ones objects name.
+//! Rewrites the names of images to another registry, and lists the images of objects.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// The mirror that `zone: cn` stands for, and the namespace of everything in it.
+/// The registry for `zone: cn`, and its namespace for all images.
 const CN: (&str, &str) = ("registry.cn-beijing.aliyuncs.com", "kubesphereio");
 
-/// Where images are pulled from: the same rule for every source of objects.
+/// Registry of images. The same rule applies to all sources of objects.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    /// Registry that replaces all others.
+    /// Registry that replaces all other registries.
     address: Option<String>,
-    /// Namespace that replaces all others.
+    /// Namespace that replaces all other namespaces.
     namespace: Option<String>,
 }
 
 impl Registry {
-    /// The registry that a spec asks for.
+    /// The registry that a spec specifies.
     pub fn of(spec: &Value) -> Self {
         let text = |key: &str| spec[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let mut registry = Self { address: text("local_registry"), namespace: text("namespace_override") };
@@ -30,12 +30,12 @@ impl Registry {
         registry
     }
 
-    /// What of the spec decides about it.
+    /// The values of the spec that determine the registry.
     pub(super) fn inputs(spec: &Value) -> Value {
         json!([spec["local_registry"], spec["namespace_override"], spec["zone"]])
     }
 
-    /// The image's name in this registry.
+    /// The name of the image in this registry.
     pub fn rewrite(&self, image: &str) -> String {
         let (host, path) = split(image);
         if self.address.is_none() && self.namespace.is_none() {
@@ -75,7 +75,7 @@ impl Registry {
     }
 }
 
-/// All images that the containers of an object and the `image` of its spec name.
+/// All images in the containers of an object and in the `image` of its spec.
 pub fn images_of(object: &Value, found: &mut BTreeSet<String>) {
     if let Some(image) = object["spec"]["image"].as_str() {
         found.insert(image.to_owned());
@@ -102,7 +102,7 @@ fn is_containers(key: &str) -> bool {
     key == "containers" || key == "initContainers"
 }
 
-/// A registry's host, when the name begins with one, and the rest.
+/// The host of a registry, if the name begins with one, and the remaining name.
 fn split(image: &str) -> (Option<&str>, &str) {
     match image.split_once('/') {
         Some((host, path)) if host == "localhost" || host.contains(['.', ':']) => (Some(host), path),

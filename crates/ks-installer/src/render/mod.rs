@@ -1,7 +1,7 @@
-//! From a component and the spec to objects.
+//! Renders the objects of a component from the spec.
 //!
-//! Templates see only the paths of the spec that the definition lists as inputs, so that the hash of a component, which
-//! is made of the same slice, cannot miss one. [`Renderer`] owns nothing that changes.
+//! Templates see only those paths of the spec that the definition lists as inputs. The hash of a component covers the same paths,
+//! so it changes with every value that a template can read. [`Renderer`] owns no mutable state except the observed nodes.
 
 mod extension;
 mod helm;
@@ -31,53 +31,53 @@ use crate::canonical::canonical;
 use crate::payload::{Component, Payload, PayloadError, Source};
 use slice::slice;
 
-/// Makes objects of components.
+/// Renders components.
 #[derive(Clone)]
 pub struct Renderer {
-    /// What can be rendered.
+    /// The available components.
     pub payload: Arc<Payload>,
-    /// helm's program.
+    /// Path of the helm binary.
     pub helm: PathBuf,
-    /// Version of Kubernetes, like `v1.36.4`.
+    /// Version of Kubernetes, such as `v1.36.4`.
     pub kubernetes: String,
-    /// Nodes of the cluster, as far as templates ask about them.
+    /// Nodes of the cluster, for templates.
     pub nodes: Nodes,
 }
 
-/// Why a component could not be rendered.
+/// Reason why a component could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// The payload is broken.
+    /// The payload is invalid.
     #[error(transparent)]
     Payload(#[from] PayloadError),
-    /// A template or chart is wrong, or does not fit the spec.
+    /// A template or chart is invalid, or does not fit the spec.
     #[error("cannot render {part}: {why}")]
     Template {
-        /// Which.
+        /// Name of the template or chart.
         part: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// What a component is in the cluster.
+/// Rendered objects and releases of a component.
 pub struct Rendering {
-    /// Its objects, in the order in which they are applied.
+    /// The objects in the order in which they are applied.
     pub objects: Vec<Value>,
-    /// Its charts whose releases are recorded.
+    /// The charts whose releases are recorded.
     pub releases: Vec<Release>,
 }
 
-/// What a component is rendered from.
+/// Inputs of a rendering.
 pub struct Inputs<'a> {
-    /// The whole spec; templates see the inputs of the component.
+    /// The whole spec. Templates see only the inputs of the component.
     pub spec: &'a Value,
-    /// Passwords and certificates.
+    /// Generated passwords and certificates.
     pub generated: &'a Map<String, Value>,
 }
 
 impl Renderer {
-    /// A value that changes when the component has to be rendered again.
+    /// A hash that changes when the component has to be rendered again.
     pub fn hash(&self, component: &Component, spec: &Value) -> String {
         let mut hash = Sha256::new();
         let mut add = |text: &str| {
@@ -114,7 +114,7 @@ impl Renderer {
         Ok(self.render(component, inputs, false).await?.objects)
     }
 
-    /// The same with the releases that they belong to.
+    /// The objects of a component, and its recorded releases.
     pub async fn rendering(
         &self,
         component: &Component,
@@ -123,7 +123,7 @@ impl Renderer {
         self.render(component, inputs, false).await
     }
 
-    /// The same with all sources, also those whose condition does not hold.
+    /// The objects of all sources, regardless of their conditions.
     pub async fn every_object(
         &self,
         component: &Component,
@@ -199,13 +199,13 @@ impl Renderer {
             objects::complete(object, component, &registry, &cluster_wide).map_err(wrong)?;
         }
         objects.sort_by_key(class_of);
-        // Two sources may stand for each other.
+        // Sources with different conditions may contain the same object.
         let twice = if every { Ok(()) } else { objects::check_twice(&objects) };
         twice.map_err(wrong)?;
         Ok(Rendering { objects, releases })
     }
 
-    /// What the templates of a component see.
+    /// The values that the templates of a component can read.
     fn context(
         &self,
         component: &Component,
@@ -227,7 +227,7 @@ impl Renderer {
         Ok(Value::Object(context))
     }
 
-    /// Images that a component names besides those in its objects.
+    /// Images that the definition of a component lists in addition to the images of its objects.
     pub fn extra_images(&self, component: &Component, spec: &Value) -> Result<Vec<String>, RenderError> {
         let registry = Registry::of(spec);
         let generated = Map::new();
@@ -239,7 +239,7 @@ impl Renderer {
     }
 }
 
-/// Whether a name is what a pattern with one `*`, or none, says.
+/// Whether a name matches a pattern with at most one `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -249,11 +249,11 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Values of a chart with other ones over them, as helm merges several files.
+/// Merges values of a chart as helm does for several files: `above` overrides `below`.
 fn merged(below: &str, above: &str) -> Result<String, String> {
     let mut values = text::value(below)?;
     lay(&mut values, text::value(above)?);
-    // JSON is YAML.
+    // JSON is valid YAML.
     Ok(values.to_string())
 }
 

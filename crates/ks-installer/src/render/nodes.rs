@@ -1,27 +1,27 @@
-//! What templates ask about the nodes of the cluster: how many there are, and what runs their containers.
+//! Provides data about the nodes for templates: their number and their container runtime.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-/// What was seen of them last.
+/// Data of the last observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Their number, up to [`Nodes::MANY`].
+    /// Number of nodes, up to [`Nodes::MANY`].
     pub(super) count: usize,
-    /// `containerd`, `crio` or `docker`: they write logs of containers in two forms.
+    /// `containerd`, `crio` or `docker`. They write logs of containers in two formats.
     pub(super) runtime: &'static str,
 }
 
-/// The nodes of a cluster. Until they are looked at: one, with containerd.
+/// The nodes of a cluster. The default is one node with containerd.
 #[derive(Clone, Debug)]
 pub struct Nodes(Arc<Mutex<Seen>>);
 
 impl Nodes {
-    /// From this number on it makes no difference: some templates make fewer replicas for fewer.
+    /// Larger numbers make no difference. Some templates set fewer replicas for fewer nodes.
     pub const MANY: usize = 3;
 
-    /// Notes what there is now. The runtime is that of the first node.
+    /// Records the current nodes. The runtime is the runtime of the first node.
     pub fn see(&self, nodes: &[Value]) {
         let first =
             nodes.first().and_then(|node| node["status"]["nodeInfo"]["containerRuntimeVersion"].as_str());

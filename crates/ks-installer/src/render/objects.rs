@@ -1,4 +1,4 @@
-//! From rendered text to objects that can be applied.
+//! Converts rendered text to objects that can be applied.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,31 +8,31 @@ use super::{Registry, text as yaml};
 use crate::api::Id;
 use crate::payload::Component;
 
-/// The label of everything that is made here: its value is the component.
+/// Label of all objects that ks-installer creates; its value is the component.
 pub const COMPONENT_LABEL: &str = "installer.kubesphere.io/component";
 
-/// Groups of kinds, in the order in which they are applied. They are removed in an order of their own.
+/// Classes of kinds in the order in which they are applied. `engine/removal_order.rs` defines the order of removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Where others live.
+    /// Namespaces.
     Namespace,
-    /// What makes other kinds known.
+    /// Definitions of custom resources.
     Definition,
-    /// Who may do what.
+    /// Permissions.
     Access,
-    /// What workloads read and keep.
+    /// Configuration and volumes of workloads.
     Config,
-    /// How they are reached.
+    /// Services and other network objects.
     Service,
-    /// What runs.
+    /// Workloads.
     Workload,
-    /// What makes the API server ask somebody: requests are refused when nobody answers.
+    /// Webhooks and API services. The API server refuses requests if their pods do not respond.
     Registration,
-    /// Everything else: read by controllers.
+    /// All other kinds, which controllers handle.
     Custom,
 }
 
-/// The group that an object belongs to.
+/// The class of an object.
 pub fn class_of(object: &Value) -> Class {
     class_of_kind(
         object["apiVersion"].as_str().unwrap_or_default(),
@@ -40,7 +40,7 @@ pub fn class_of(object: &Value) -> Class {
     )
 }
 
-/// The group that a kind belongs to.
+/// The class of a kind.
 pub fn class_of_kind(api_version: &str, kind: &str) -> Class {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     match (group, kind) {
@@ -57,7 +57,7 @@ pub fn class_of_kind(api_version: &str, kind: &str) -> Class {
     }
 }
 
-/// Kinds of Kubernetes itself that are in no namespace.
+/// Cluster-scoped kinds of Kubernetes itself.
 const CLUSTER_WIDE: [&str; 15] = [
     "APIService",
     "CSIDriver",
@@ -76,14 +76,14 @@ const CLUSTER_WIDE: [&str; 15] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// Kinds whose objects are in no namespace: those of Kubernetes, and those that definitions among `objects` make so.
+/// Cluster-scoped kinds: of Kubernetes, and of the definitions in `objects`.
 pub(super) fn cluster_wide(objects: &[Value]) -> Vec<String> {
     let definitions = objects.iter().filter(|object| object["spec"]["scope"] == "Cluster");
     let own = definitions.filter_map(|object| object["spec"]["names"]["kind"].as_str());
     CLUSTER_WIDE.into_iter().chain(own).map(str::to_owned).collect()
 }
 
-/// The objects in a rendered text; lists are taken apart.
+/// The objects in a rendered text, with the items of lists.
 pub(super) fn read(text: &str) -> Result<Vec<Value>, String> {
     let mut objects = Vec::new();
     for document in yaml::documents(text)? {
@@ -100,7 +100,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Value>, String> {
         if ["apiVersion", "kind"].iter().any(|key| !object[key].is_string())
             || !object["metadata"]["name"].is_string()
         {
-            // No more of it: it may hold a password.
+            // The message does not contain more of the object, because it may contain a password.
             let text = |key: &str| object[key].as_str().unwrap_or("?").to_owned();
             let (version, kind) = (text("apiVersion"), text("kind"));
             return Err(format!(
@@ -111,7 +111,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Value>, String> {
     Ok(objects)
 }
 
-/// The objects that are no hooks of helm, and hooks of these kinds as if they were none.
+/// The objects that are not hooks of helm. Hooks of these kinds are converted to ordinary objects.
 pub(super) fn without_hooks(mut objects: Vec<Value>, kinds: &[String]) -> Vec<Value> {
     objects.retain_mut(|object| {
         let kept = kinds.iter().any(|kind| object["kind"] == kind.as_str());
@@ -125,7 +125,7 @@ pub(super) fn without_hooks(mut objects: Vec<Value>, kinds: &[String]) -> Vec<Va
     objects
 }
 
-/// Adds what the engine relies on: namespace, label, the user's registry, data in one form.
+/// Completes an object for the engine: namespace, label, registry of images, and data in one format.
 pub(super) fn complete(
     object: &mut Value,
     component: &Component,
@@ -134,10 +134,10 @@ pub(super) fn complete(
 ) -> Result<(), String> {
     let is_cluster_wide = cluster_wide.iter().any(|kind| object["kind"] == kind.as_str());
     let metadata = object["metadata"].as_object_mut().ok_or("an object without metadata")?;
-    // What helm and kubectl write when nothing is known yet.
+    // helm and kubectl write a null here.
     metadata.remove("creationTimestamp");
     if is_cluster_wide {
-        // Some charts name one, and the API server does not keep it.
+        // Some charts set a namespace, which the API server does not keep.
         metadata.remove("namespace");
     } else if let Some(namespace) = &component.namespace
         && !metadata.contains_key("namespace")
@@ -153,7 +153,7 @@ pub(super) fn complete(
     if let Some(map) = object.as_object_mut() {
         map.remove("status");
     }
-    // The controller of these roles writes what they add up to.
+    // The controller of aggregated roles writes the rules.
     if object["aggregationRule"].is_object()
         && let Some(role) = object.as_object_mut()
     {
@@ -166,7 +166,7 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// The API server never shows `stringData` again, so that it could not be compared.
+/// Moves `stringData` to `data`, because the API server does not return `stringData`, so it could not be compared.
 fn encode_string_data(secret: &mut Value) -> Result<(), String> {
     let Some(Value::Object(texts)) = secret.as_object_mut().and_then(|map| map.remove("stringData")) else {
         return Ok(());
@@ -184,7 +184,7 @@ fn encode_string_data(secret: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Two sources that make the same object would undo each other.
+/// Checks that no two sources contain the same object, because they would overwrite each other.
 pub(super) fn check_twice(objects: &[Value]) -> Result<(), String> {
     let mut seen = std::collections::BTreeSet::new();
     for object in objects {

@@ -1,11 +1,11 @@
-//! Changes to what sources give, where a chart makes something new each time, or is older than the cluster.
+//! Applies the changes of a definition to rendered objects, for charts that render random values or are older than the cluster.
 
 use serde_json::Value;
 
 use super::{Registry, template};
 use crate::payload::Overlay;
 
-/// Applies all changes in their order.
+/// Applies all changes in order.
 pub(super) fn apply(
     objects: &mut Vec<Value>,
     overlays: &[Overlay],
@@ -37,7 +37,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Sets what a path leads to; `*` is each item of a list, `~1` a slash in a key. Null takes it away.
+/// Sets the value at a path. `*` stands for each item of a list, and `~1` for a slash in a key. Null removes the value.
 fn set(here: &mut Value, keys: &[&str], wanted: &Value) {
     let Some((key, rest)) = keys.split_first() else { return here.clone_from(wanted) };
     if *key == "*" {

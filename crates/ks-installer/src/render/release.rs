@@ -1,7 +1,7 @@
-//! What helm keeps of a release: the chart, its values, and the objects that are marked as the release's.
+//! Builds helm's record of a release: the chart, its values, and its objects, marked as belonging to the release.
 //!
-//! The form is that of helm's `pkg/release/v1` and `pkg/chart/v2`. As with helm, definitions that lie beside the templates
-//! (`crds/`) do not belong to the release: helm would delete them with it.
+//! The format is defined by helm's `pkg/release/v1` and `pkg/chart/v2`. As with helm, definitions next to the templates (`crds/`)
+//! do not belong to the release, because helm would delete them with it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{objects, text};
 
-/// By these helm knows its objects (`pkg/action/validate.go`).
+/// Label by which helm recognises its objects (`pkg/action/validate.go`).
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
 const NAME: &str = "meta.helm.sh/release-name";
 const NAMESPACE: &str = "meta.helm.sh/release-namespace";
@@ -22,7 +22,7 @@ const NAMESPACE: &str = "meta.helm.sh/release-namespace";
 pub struct Release {
     /// Name of the release.
     pub name: String,
-    /// Its namespace.
+    /// Namespace of the release.
     pub namespace: String,
     chart: PathBuf,
     values: Value,
@@ -34,7 +34,7 @@ impl Release {
         Self { name: name.to_owned(), namespace: namespace.to_owned(), chart, values }
     }
 
-    /// The objects in a text that helm has rendered, those of templates marked as the release's.
+    /// The objects in a text that helm has rendered. Objects of templates are marked as belonging to the release.
     pub(super) fn objects(&self, rendered: &str) -> Result<Vec<Value>, String> {
         let (definitions, templates) = split(rendered);
         let mut objects = objects::read(&definitions)?;
@@ -58,7 +58,7 @@ impl Release {
         Ok(objects)
     }
 
-    /// What is the same in each revision with the same inputs.
+    /// The content of the record that is equal in all revisions with the same inputs.
     pub fn content(&self, objects: &[Value]) -> Result<Value, String> {
         let is_ours = |object: &&Value| {
             let annotations = &object["metadata"]["annotations"];
@@ -66,7 +66,7 @@ impl Release {
         };
         let mut manifest = String::new();
         for object in objects.iter().filter(is_ours) {
-            // JSON is YAML, and no text in it is taken for something else.
+            // JSON is valid YAML, and its texts are always read as texts.
             let object = serde_json::to_string_pretty(object).map_err(|error| error.to_string())?;
             manifest.extend(["---\n", &object, "\n"]);
         }
@@ -80,7 +80,8 @@ impl Release {
     }
 }
 
-/// Definitions beside the templates, and what templates gave: helm says of each part where it comes from.
+/// Splits a rendered text into definitions next to the templates, and the output of templates. helm names the source of each
+/// document.
 fn split(rendered: &str) -> (String, String) {
     let (mut definitions, mut templates) = (String::new(), String::new());
     let mut is_definition = false;
@@ -97,7 +98,7 @@ fn split(rendered: &str) -> (String, String) {
     (definitions, templates)
 }
 
-/// A chart as helm keeps it: without the charts below it.
+/// A chart in helm's record, without its subcharts.
 fn chart(dir: &Path) -> Result<Value, String> {
     let mut chart = json!({
         "metadata": null, "lock": null, "templates": [], "values": {}, "schema": null, "files": []
@@ -128,8 +129,8 @@ fn chart(dir: &Path) -> Result<Value, String> {
     Ok(chart)
 }
 
-/// A part of `Chart.yaml` as helm's type of it has it (`pkg/chart/v2/metadata.go`): everything is a text, also `appVersion: 7`, but for two
-/// fields. helm does not read a record in which a number stands for a text.
+/// Converts a value of `Chart.yaml` to helm's type (`pkg/chart/v2/metadata.go`). All fields except two are texts, also
+/// `appVersion: 7`. helm cannot read a record with a number instead of a text.
 fn texts(key: &str, value: Value) -> Value {
     match value {
         Value::Number(number) => number.to_string().into(),
@@ -146,7 +147,7 @@ fn texts(key: &str, value: Value) -> Value {
     }
 }
 
-/// Names of the files below a directory, from the chart's root.
+/// Names of the files below a directory, relative to the chart.
 fn collect(root: &Path, dir: &Path, files: &mut Vec<String>) -> Result<(), String> {
     let wrong = |error| format!("cannot read {}: {error}", dir.display());
     for entry in fs::read_dir(dir).map_err(wrong)? {

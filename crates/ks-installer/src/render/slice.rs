@@ -1,8 +1,8 @@
-//! The part of the spec that a component may see.
+//! Selects the part of the spec that a component may read.
 
 use serde_json::{Map, Value};
 
-/// The spec with nothing but `paths` in it, like `common.monitoring`.
+/// The spec reduced to `paths`, such as `common.monitoring`.
 pub(super) fn slice(spec: &Value, paths: &[String]) -> Value {
     let mut slice = Value::Object(Map::new());
     for path in paths {
@@ -35,7 +35,7 @@ mod tests {
         let spec = json!({"a": {"b": 1, "c": 2}, "d": {"e": {"f": 3}}, "g": 4});
         let paths = ["a.b", "d.e", "none.of.it", "a.c.too.deep"].map(str::to_owned);
         assert_eq!(slice(&spec, &paths), json!({"a": {"b": 1}, "d": {"e": {"f": 3}}}));
-        // A path and one inside of it, in either order.
+        // A path and another path inside it, in either order.
         for paths in [["a", "a.b"], ["a.b", "a"]] {
             assert_eq!(slice(&spec, &paths.map(str::to_owned)), json!({"a": {"b": 1, "c": 2}}));
         }

@@ -1,4 +1,4 @@
-//! Templates of manifests and values: Jinja, as minijinja knows it.
+//! Renders templates of manifests and values: Jinja, as implemented by minijinja.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -9,7 +9,7 @@ use sha2::Sha256;
 
 use super::Registry;
 
-/// The text with its template parts replaced. `image('name')` gives the name in the user's registry.
+/// The rendered text. `image('name')` returns the name in the configured registry.
 pub(super) fn render(text: &str, context: &Value, registry: &Registry) -> Result<String, String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
@@ -28,7 +28,7 @@ pub(super) fn render(text: &str, context: &Value, registry: &Registry) -> Result
     })
 }
 
-/// A token (RFC 7519) that holds `payload`, signed by HS256.
+/// A token (RFC 7519) with this `payload`, signed with HS256.
 fn token(payload: &str, secret: &str) -> String {
     let [header, payload] =
         [r#"{"alg":"HS256","typ":"JWT"}"#, payload].map(|part| URL_SAFE_NO_PAD.encode(part));
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// The first values are those of RFC 4231, test cases 2 and 6.
+    /// The first values are test cases 2 and 6 of RFC 4231.
     #[test]
     fn signatures_are_those_of_the_standard() {
         let long = [0xaa; 131];

@@ -1,19 +1,20 @@
-//! YAML as helm and kubectl read it, which take more than the specification allows.
+//! Parses YAML like helm and kubectl, which accept more than the specification allows.
 
 use serde_json::Value;
 use shell_operator::yaml::{self, Dialect, Node};
 
-/// What the parser says of a text in quotes that goes on in a line which is indented no further than its key.
+/// Message of the parser for a quoted text whose continuation line is not indented further than its key.
 const NOT_INDENTED: &str = "invalid indentation in multiline quoted scalar";
-/// What it says of `\'` in double quotes, which stands for the quote.
+/// Message of the parser for `\'` in double quotes, which means a single quote.
 const ESCAPE: &str = "found unknown escape character";
 
-/// All documents of a text. Generators of definitions wrote texts in quotes whose lines are not indented enough. What such a line begins
-/// with means nothing, so that it can be indented.
+/// All documents of a text. Generators of definitions wrote quoted texts whose continuation lines are not indented enough.
+/// Leading spaces of such a line have no meaning, so spaces are added.
 pub(super) fn documents(text: &str) -> Result<Vec<Value>, String> {
     let nodes = match yaml::documents(text, Dialect::Text) {
         Err(why) if is_known(&why) => {
-            // Each by itself: the parser tells one line at a time, and reads from the start again.
+            // Each document is corrected separately, because the parser reports one line at a time and starts again from the
+            // beginning.
             let all: Result<Vec<_>, _> = split(text).into_iter().map(mended).collect();
             all?.into_iter().flatten().collect()
         }
@@ -32,7 +33,7 @@ fn is_known(why: &str) -> bool {
 }
 
 fn mended(mut lines: Vec<String>) -> Result<Vec<Node>, String> {
-    // Each turn mends one thing, and no line has more of them than letters.
+    // Each iteration corrects one problem, and a line has at most as many problems as letters.
     for _ in 0..=lines.iter().map(String::len).sum() {
         match yaml::documents(&lines.concat(), Dialect::Text) {
             Err(why) if is_known(&why) => {
@@ -51,7 +52,7 @@ fn mended(mut lines: Vec<String>) -> Result<Vec<Node>, String> {
     Err(NOT_INDENTED.to_owned())
 }
 
-/// The index of the line that the parser names.
+/// The index of the line in a message of the parser.
 fn line_of(why: &str) -> Option<usize> {
     let number = why.split("line ").nth(1)?.split(|c: char| !c.is_ascii_digit()).next()?;
     number.parse::<usize>().ok()?.checked_sub(1)

@@ -1,4 +1,5 @@
-//! Names that the templates of an Ansible role rely on: the spec's keys at the top, variables of files, facts of the cluster.
+//! Provides the variables of an Ansible role for its templates: top-level keys of the spec, variables from files, and facts of
+//! the cluster.
 
 use minijinja::Environment;
 use serde_json::{Map, Value, json};
@@ -6,15 +7,15 @@ use serde_json::{Map, Value, json};
 use super::nodes::Seen;
 use super::{Registry, template};
 
-/// What is known of the cluster, as these templates call it.
+/// Facts of the cluster, under the names that these templates use.
 #[derive(Clone, Copy)]
 pub(super) struct Facts<'a> {
     pub(super) kubernetes: &'a str,
     pub(super) nodes: Seen,
 }
 
-/// Adds to `context` what templates of a role see at the top. A key of the spec stands for the whole value of a variable, as
-/// Ansible has it for variables of the command line.
+/// Adds the top-level variables of a role to `context`. A key of the spec replaces the whole value of a variable, as Ansible does
+/// for variables of the command line.
 pub(super) fn add(
     context: &mut Map<String, Value>,
     files: &[(String, String)],
@@ -37,13 +38,14 @@ pub(super) fn add(
         let variables: Map<String, Value> =
             serde_saphyr::from_str(text).map_err(|error| wrong(error.to_string()))?;
         for (name, value) in variables {
-            // In Ansible a name with a dot is a text like any other; here it would be a part of another value.
+            // In Ansible, a name with a dot is an ordinary name. Here it would select a field of another value.
             if context.contains_key(&name) || name.contains('.') {
                 continue;
             }
             let mut value = rendered(value, &Value::Object(context.clone()), registry)
                 .map_err(|why| wrong(format!("{name}: {why}")))?;
-            // Also where a controller gets the name of an image, the user's registry counts. What only names begin with is no name.
+            // The configured registry also applies to images that a controller uses. A text that is only the beginning of a name
+            // is not changed.
             if let Value::String(text) = &mut value
                 && name.ends_with("_repo")
                 && text.contains('/')
@@ -57,7 +59,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// The value with its texts rendered, however deep they are.
+/// Renders all texts in a value at any depth.
 fn rendered(value: Value, context: &Value, registry: &Registry) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) if text.contains("{{") || text.contains("{%") => {
@@ -71,7 +73,7 @@ fn rendered(value: Value, context: &Value, registry: &Registry) -> Result<Value,
     })
 }
 
-/// Filters, tests and methods that templates of Ansible use.
+/// Adds the filters, tests and methods of Ansible's templates.
 pub(super) fn extend(environment: &mut Environment<'_>) {
     environment.add_filter("to_nice_yaml", |value: minijinja::Value, _how: minijinja::value::Kwargs| {
         serde_saphyr::to_string(&serde_json::to_value(value).unwrap_or_default())
@@ -97,7 +99,7 @@ pub(super) fn extend(environment: &mut Environment<'_>) {
     });
 }
 
-/// The numbers of a version, without what follows them.
+/// The numbers of a version without its suffix.
 fn numbers(version: &str) -> Vec<u64> {
     let version = version.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default();
     version.split('.').map_while(|part| part.parse().ok()).collect()
