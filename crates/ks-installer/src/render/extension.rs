@@ -25,7 +25,7 @@ pub(super) fn plan(name: &str, texts: &Texts<'_>, spec: &Value) -> Result<Value,
         _ => return Err(wrong(VERSION, "a text: quote it")),
     };
     let mut config = yaml::value(texts.config)?;
-    // A null in the spec removes a value of the extension, as with helm.
+    // A null would remove a default of the extension, as with helm.
     without_empty(&mut config);
     let own = match &settings[CONFIG] {
         // The form of values in an InstallPlan.
@@ -65,7 +65,7 @@ pub(super) fn plan(name: &str, texts: &Texts<'_>, spec: &Value) -> Result<Value,
     Ok(plan)
 }
 
-/// Removes keys whose template is empty.
+/// Removes keys without a value, at any depth.
 fn without_empty(value: &mut Value) {
     let Some(map) = value.as_object_mut() else { return };
     map.values_mut().for_each(without_empty);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{objects, text};
 
-/// Label by which helm recognises its objects (`pkg/action/validate.go`).
+/// Label and annotations by which helm recognises its objects (`pkg/action/validate.go`).
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
 const NAME: &str = "meta.helm.sh/release-name";
 const NAMESPACE: &str = "meta.helm.sh/release-namespace";

@@ -1,6 +1,6 @@
-//! One executable for all integration tests of this crate, so that its dependencies are linked once.
+//! Contains all integration tests of this crate in one executable, so that its dependencies are linked once.
 //!
-//! Payloads on a real API server, and definitions against real releases.
+//! They test payloads on a real API server, and definitions with real releases.
 
 mod cluster;
 #[path = "../../../shell-operator/tests/it/cluster/programs.rs"]

@@ -1,4 +1,4 @@
-//! What the API server was asked, from its audit log.
+//! Reads the requests to the API server from its audit log.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -18,14 +18,14 @@ fn log() -> PathBuf {
     dir().path().join("audit.log")
 }
 
-/// Arguments of an API server that writes the log. It writes a request before it answers.
+/// Arguments for an API server that writes the log. It logs a request before it responds.
 pub(crate) fn arguments() -> Vec<String> {
     let policy = dir().path().join("policy.yaml");
     std::fs::write(&policy, POLICY).unwrap();
     vec![format!("--audit-policy-file={}", policy.display()), format!("--audit-log-path={}", log().display())]
 }
 
-/// All requests of a user so far, like `patch configmaps/a`.
+/// All previous requests of a user, such as `patch configmaps/a`.
 pub(crate) fn requests(user: &str) -> Vec<String> {
     let text = std::fs::read_to_string(log()).unwrap();
     let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -41,7 +41,7 @@ pub(crate) fn requests(user: &str) -> Vec<String> {
     .collect()
 }
 
-/// Of these, those that write anything but the inventory.
+/// The requests that write anything except the inventory.
 pub(crate) fn writes(requests: &[String]) -> Vec<String> {
     let reads = ["get ", "list ", "watch "];
     let mut writes: Vec<String> = requests

@@ -1,4 +1,5 @@
-//! Certificates and passwords that are made here: kept while they are good, and made anew with everything that holds them.
+//! Tests generated certificates and passwords: they are kept while they are valid, and renewed together with all objects that
+//! contain them.
 
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ fn on() -> Value {
     json!({"hook": {"enabled": true}})
 }
 
-/// What the cluster has: certificate, password, authorities of the webhook.
+/// The certificate, the password and the CAs of the webhook in the cluster.
 fn held(lab: &Lab) -> [String; 3] {
     let bundle = "get validatingwebhookconfiguration NS -o jsonpath='{.webhooks[0].clientConfig.caBundle}' | base64 -d";
     [
@@ -65,7 +66,7 @@ async fn a_second_identical_run_makes_no_new_certificate_and_no_new_password() {
     let lab = lab("certs-same");
     pass(&lab.engine().await, &on(), &[]).await;
     let before = held(&lab);
-    // Also when everything is looked at, and rendered anew.
+    // This includes a check of all objects, and a new rendering.
     for suspects in [&[][..], &["hook"]] {
         assert_eq!(pass(&lab.engine().await, &on(), suspects).await.last("hook"), Some(Phase::Ready));
         assert_eq!(held(&lab), before);
@@ -80,7 +81,7 @@ async fn a_certificate_near_its_end_is_made_anew_and_its_webhook_trusts_both() {
     let [cert, word, bundle] = held(&lab);
     let since = audit::requests("certs-end").len();
     let engine = lab.engine().await;
-    // With nobody asking for it, and the engine's own copy of before dropped.
+    // No user requests the renewal, and the engine has no old rendering.
     assert_eq!(pass(&engine, &on(), &[]).await.last("hook"), Some(Phase::Ready));
     let [new_cert, new_word, new_bundle] = held(&lab);
     assert!(new_cert != cert && new_word == word, "{new_cert}\n{cert}");
@@ -93,7 +94,7 @@ async fn a_certificate_near_its_end_is_made_anew_and_its_webhook_trusts_both() {
     assert_eq!(audit::requests("certs-end")[since..], [""; 0]);
 }
 
-/// The same engine rendered it before.
+/// The same engine has rendered the old certificate.
 #[tokio::test]
 async fn what_was_rendered_before_its_end_is_not_used_after_it() {
     let lab = lab("certs-cache");
@@ -115,7 +116,7 @@ async fn what_the_spec_asks_for_is_made_anew_once() {
     assert!(second[0] != first[0] && second[1] == first[1], "only the certificate is asked for");
     pass(&lab.engine().await, &rotate(json!({"web": "2026-11"})), &["hook"]).await;
     assert_eq!(held(&lab), second);
-    // A number is a word, too.
+    // A number is a valid value, too.
     pass(&lab.engine().await, &rotate(json!({"web": "2026-11", "word": 1})), &[]).await;
     let third = held(&lab);
     assert!(third[0] == second[0] && third[1] != second[1], "only the password is asked for");

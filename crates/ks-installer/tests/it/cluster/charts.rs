@@ -1,4 +1,4 @@
-//! Charts, rendered by helm's program.
+//! Tests charts, which the helm binary renders.
 
 use ks_installer::engine::Phase;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::cluster::audit;
 use crate::cluster::lab::{Lab, Told, pass, pass_until};
 
 const CHART: &str = "apiVersion: v2\nname: c\nversion: 0.1.0\n";
-/// A password that is another one with each rendering, and a map without a namespace.
+/// A password that differs in each rendering, and a map without a namespace.
 const TEMPLATE: &str = "\
 apiVersion: v1
 kind: Secret
@@ -70,7 +70,7 @@ async fn a_broken_chart_is_told_in_helms_words() {
     assert_ne!(told.last("c"), Some(Phase::Ready));
 }
 
-/// One hook that is an object like others, and one that stays helm's.
+/// One hook that is applied as an ordinary object, and one that only helm would use.
 const HOOKS: &str = "\
 apiVersion: v1
 kind: ConfigMap

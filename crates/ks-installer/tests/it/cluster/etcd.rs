@@ -1,4 +1,4 @@
-//! Monitoring of etcd is an input of Prometheus, not a step that once ran: it arrives whenever it is switched on, and goes.
+//! Tests the monitoring of etcd. It is an input of Prometheus and not a single step, so it is added and removed at any time.
 
 use ks_installer::engine::Phase;
 use serde_json::json;
@@ -62,7 +62,7 @@ async fn it_may_be_switched_on_later_and_off_again() {
     pass(&engine, &spec(false), &[]).await;
     assert_eq!(secrets(), "");
 
-    // Not mounted while it is not there: pods would not start.
+    // The Secret is not mounted while it is missing, because pods would not start.
     let told = Told::default();
     let named =
         |told: &Told| told.failure("monitoring").is_some_and(|text| text.contains("kube-etcd-client-certs"));

@@ -1,4 +1,4 @@
-//! Components that fail beside others.
+//! Tests that a failing component does not affect others.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::cluster::lab::{LIMIT, Lab, Told, no_more, pass, pass_until};
 const GOOD: &str = "enabled: 'true'\nnamespace: NS\nsources: [{manifests: manifests/good.yaml}]\n";
 const MAP: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: good}}\n";
 
-/// A component `bad` beside a good one: the failure has this reason and names this; `mend` makes it go away.
+/// Runs a failing component `bad` next to a good one. The failure has the expected text, and `mend` removes its cause.
 async fn fails(name: &str, files: &[(&str, &str)], expected: &str, mend: impl Fn(&Lab)) {
     let lab = Lab::new(name, &[("components/good.yaml", GOOD), ("manifests/good.yaml", MAP)]);
     lab.payload_of(files);
@@ -148,7 +148,7 @@ spec:
     };
     available(1);
     assert_eq!(pass(&engine, &spec, &[]).await.last("bad"), Some(Phase::Ready));
-    // It worked once, and a look finds that it does not any more.
+    // The component was ready, and a check finds that it no longer is.
     available(0);
     let (told, suspects) = (Told::default(), Suspects::from(["bad".to_owned()]));
     let failed = async {

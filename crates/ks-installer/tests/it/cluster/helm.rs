@@ -1,4 +1,4 @@
-//! Releases as helm's own program sees them: it lists, shows and upgrades what was installed here, and the other way round.
+//! Tests releases with the helm binary: it lists, shows and upgrades what ks-installer has installed, and vice versa.
 
 use std::process::Command;
 
@@ -23,7 +23,7 @@ sources:
 ";
 const CHART: &str = "{apiVersion: v2, name: c, version: 0.1.0, appVersion: 7}";
 const VALUES: &str = "{size: 0, pod: false, color: blue}";
-/// A text that YAML of another version takes for a truth value must come back as a text.
+/// Another version of YAML reads this text as a truth value. It must stay a text.
 const TEMPLATE: &str = "\
 apiVersion: v1
 kind: ConfigMap
@@ -61,7 +61,7 @@ fn spec(size: u64) -> Value {
 }
 
 impl Lab {
-    /// What helm's program prints, in this namespace. `CHART` is the chart.
+    /// Output of the helm binary in this namespace. `CHART` is the path of the chart.
     fn helm(&self, line: &str) -> String {
         let chart = self.payload_dir().join("charts/c").display().to_string();
         let home = tempfile::TempDir::new().unwrap();
@@ -108,14 +108,14 @@ async fn helm_sees_what_was_installed_and_its_upgrade_works_and_is_put_back() {
     let manifest = lab.helm("get manifest r");
     assert!(manifest.contains("r-map") && !manifest.contains("CustomResourceDefinition"), "{manifest}");
 
-    // Nothing to do: nothing is asked. A change: a revision more.
+    // Without a change, there is no request. A change adds a revision.
     let before = audit::requests("helm").len();
     pass(&engine, &spec(2), &[]).await;
     assert_eq!(audit::requests("helm").len(), before);
     pass(&engine, &spec(3), &[]).await;
     assert_eq!(lab.history(), ["1 superseded", "2 deployed"]);
 
-    // Somebody upgrades with helm; what the spec says is put back, as a revision of its own.
+    // A user upgrades with helm. The next check restores the spec in a new revision.
     lab.helm("upgrade r CHART --reuse-values --set size=9");
     assert_eq!((lab.size().as_str(), lab.history().len()), ("9", 3));
     assert!(lab.has("crd/things.helm.example.com"), "helm took the definition for its own");
@@ -156,7 +156,7 @@ async fn what_fails_is_recorded_as_failed_once_and_the_history_is_bounded() {
     let (told, failures) = (Told::default(), std::sync::Mutex::new(std::collections::BTreeSet::new()));
     let broken = json!({"c": {"enabled": true, "pod": true}});
     pass_until(&engine, &broken, &told, "two failures", |told| {
-        // Each failure is another moment: the revision's time of deployment says which.
+        // Each attempt writes the revision again with its time of deployment.
         if told.failure("c").is_some() {
             failures.lock().unwrap().insert(lab.kubectl(
                 "get secret sh.helm.release.v1.r.v2 -o jsonpath='{.metadata.labels.status} {.metadata.resourceVersion}'",
@@ -172,7 +172,7 @@ async fn what_fails_is_recorded_as_failed_once_and_the_history_is_bounded() {
         pass(&engine, &spec(size), &[]).await;
     }
     let history = lab.history();
-    // The first of them has become what failed before.
+    // The first of these passes has reused the number of the failed revision.
     assert_eq!((history.len(), history.last().map(String::as_str)), (10, Some("12 deployed")), "{history:?}");
     assert_eq!(history[0], "3 superseded");
 }

@@ -1,4 +1,4 @@
-//! Killed anywhere, the next run goes on.
+//! Tests that the next run resumes after a crash at any time.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ generated: [{name: word, password: 8}]
 sources: [{manifests: manifests/a.yaml}]
 ";
 
-/// Passes of new engines, each dropped after a longer time than the one before, until one comes to its end.
+/// Runs passes of new engines. Each is dropped later than the previous one, until one ends.
 async fn pass_in_pieces(lab: &Lab, spec: &Value) -> usize {
     let mut pieces = 0;
     for millis in (1..).map(|step: u64| step * 3) {

@@ -1,4 +1,4 @@
-//! A namespace of its own for each test, on one API server, with a payload made of texts.
+//! Gives each test its own namespace on a shared API server, and a payload made of texts.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,14 +16,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::cluster::control_plane::ControlPlane;
 use crate::cluster::{audit, programs};
 
-/// Longest time of anything: a busy machine is slow.
+/// Time limit for every operation, because a busy machine is slow.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
 /// The API server of all tests.
 pub(crate) fn plane() -> &'static ControlPlane {
     static PLANE: OnceLock<Option<ControlPlane>> = OnceLock::new();
     let start = || std::panic::catch_unwind(start).ok();
-    // A start that failed is not tried again by every test.
+    // A failed start is not repeated by every test.
     PLANE
         .get_or_init(start)
         .as_ref()
@@ -32,7 +32,7 @@ pub(crate) fn plane() -> &'static ControlPlane {
 
 fn start() -> ControlPlane {
     let plane = ControlPlane::start_with(&audit::arguments());
-    // As the cluster of somebody who had an older installer: anything may be in its objects.
+    // The cluster of a user with an older installer. Its objects may contain any field.
     let open = "{type: object, x-kubernetes-preserve-unknown-fields: true}";
     plane.apply(&format!(
         "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: clusterconfigurations.installer.kubesphere.io}}, \
@@ -52,24 +52,24 @@ fn start() -> ControlPlane {
     plane
 }
 
-/// One test's part of the cluster.
+/// Environment of one test.
 pub(crate) struct Lab {
-    /// Its namespace, and the name under which its requests are seen.
+    /// Name of its namespace, and of the user in its requests.
     pub(crate) name: String,
     payload: TempDir,
 }
 
 impl Lab {
-    /// A namespace, and a payload of these files. `NS` in them is the namespace.
+    /// Creates a namespace and a payload of these files. `NS` in them is replaced by the namespace.
     pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        // One of them is there already.
+        // One of the namespaces already exists.
         plane().apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"));
         let lab = Self { name: name.to_owned(), payload: TempDir::new().unwrap() };
         lab.payload_of(files);
         lab
     }
 
-    /// Writes files of the payload, or changes them.
+    /// Writes or changes files of the payload.
     pub(crate) fn payload_of(&self, files: &[(&str, &str)]) {
         for (path, text) in files {
             let path = self.payload.path().join(path);
@@ -79,7 +79,7 @@ impl Lab {
         payload::build(self.payload.path(), "1", "v3.4.1").unwrap();
     }
 
-    /// Takes a file out of the payload, before others are written.
+    /// Removes a file from the payload before other files are written.
     pub(crate) fn remove_from_payload(&self, path: &str) {
         std::fs::remove_file(self.payload.path().join(path)).unwrap();
     }
@@ -88,7 +88,7 @@ impl Lab {
         self.payload.path()
     }
 
-    /// A kubeconfig by which the requests of this test are told from others.
+    /// A kubeconfig that identifies the requests of this test.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         let text = std::fs::read_to_string(plane().kubeconfig()).unwrap();
         let who = format!("user: {{as: {}, as-groups: ['system:masters'], ", self.name);
@@ -103,7 +103,7 @@ impl Lab {
         Arc::new(Api::connect(&settings).await.unwrap())
     }
 
-    /// A new engine: as after a restart.
+    /// A new engine, as after a restart.
     pub(crate) async fn engine(&self) -> Engine {
         let api = self.api().await;
         let renderer = Renderer {
@@ -116,12 +116,12 @@ impl Lab {
         engine.with_backoff(Backoff::new(Duration::from_millis(50), Duration::from_millis(500)))
     }
 
-    /// What kubectl prints, in this namespace.
+    /// Output of kubectl in this namespace.
     pub(crate) fn kubectl(&self, line: &str) -> String {
         plane().kubectl(&format!("-n {} {line}", self.name)).trim().to_owned()
     }
 
-    /// Whether an object is there.
+    /// Whether an object exists.
     pub(crate) fn has(&self, what: &str) -> bool {
         !self.kubectl(&format!("get {what} --ignore-not-found -o name")).is_empty()
     }
@@ -131,7 +131,7 @@ impl Lab {
     }
 }
 
-/// Remembers what was told.
+/// Records all reported phases.
 #[derive(Default)]
 pub(crate) struct Told(Mutex<Vec<(String, Phase)>>);
 
@@ -142,13 +142,13 @@ impl Report for Told {
 }
 
 impl Told {
-    /// What was told of a component last.
+    /// The last reported phase of a component.
     pub(crate) fn last(&self, component: &str) -> Option<Phase> {
         let told = self.0.lock().unwrap();
         told.iter().rev().find(|(of, _)| of == component).map(|(_, phase)| phase.clone())
     }
 
-    /// The failure of a component, when that was told last.
+    /// The failure of a component, if it is the last reported phase.
     pub(crate) fn failure(&self, component: &str) -> Option<String> {
         match self.last(component) {
             Some(Phase::Failed(failure)) => Some(format!("{}: {failure}", failure.reason.as_str())),
@@ -156,7 +156,7 @@ impl Told {
         }
     }
 
-    /// Whether a component failed with these words, also when something else was told since.
+    /// Whether a component failed with this text at any time.
     pub(crate) fn failed_with(&self, component: &str, words: &str) -> bool {
         let told = self.0.lock().unwrap();
         told.iter().any(|(of, phase)| {
@@ -164,7 +164,7 @@ impl Told {
         })
     }
 
-    /// Components by when they became ready or were removed.
+    /// Components in the order in which they became ready or were removed.
     pub(crate) fn ended(&self) -> Vec<String> {
         let told = self.0.lock().unwrap();
         let ended = told.iter().filter(|(_, phase)| matches!(phase, Phase::Ready | Phase::Removed));
@@ -172,12 +172,12 @@ impl Told {
     }
 }
 
-/// No suspects come later.
+/// A channel without later suspects.
 pub(crate) fn no_more() -> UnboundedReceiver<Suspects> {
     unbounded_channel().1
 }
 
-/// A whole pass.
+/// Runs a whole pass.
 pub(crate) async fn pass(engine: &Engine, spec: &Value, suspects: &[&str]) -> Told {
     let (told, suspects) =
         (Told::default(), suspects.iter().map(|name| (*name).to_owned()).collect::<Suspects>());
@@ -187,7 +187,7 @@ pub(crate) async fn pass(engine: &Engine, spec: &Value, suspects: &[&str]) -> To
     told
 }
 
-/// Goes on with a pass until something is told, or fails.
+/// Runs a pass until `seen` returns true. It panics if that does not happen.
 pub(crate) async fn pass_until(
     engine: &Engine,
     spec: &Value,
@@ -208,7 +208,7 @@ pub(crate) async fn pass_until(
     }
 }
 
-/// What is in an inventory: kind, namespace, name, and who made it.
+/// Kind, namespace, name and origin of all objects in an inventory.
 pub(crate) fn entries(inventory: &Inventory) -> Vec<String> {
     let mut entries: Vec<String> =
         inventory.objects.iter().map(|entry| format!("{} {:?}", entry.id, entry.origin)).collect();

@@ -1,4 +1,4 @@
-//! Switching on, changing, doing nothing, switching off.
+//! Tests how components are switched on, changed, left unchanged, and switched off.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -39,11 +39,11 @@ async fn a_component_is_installed_changed_and_removed_and_nothing_costs_nothing(
     let inventory = engine.inventories().get("maps").unwrap();
     assert_eq!(entries(&inventory), ["ConfigMap lifecycle/a Created", "ConfigMap lifecycle/b Created"]);
 
-    // The same again, and what is no input of it: not one request.
+    // The same spec with a value that is not an input sends no request.
     let before = audit::requests("lifecycle").len();
     pass(&engine, &json!({"maps": {"enabled": true}, "other": 1}), &[]).await;
     assert_eq!(audit::requests("lifecycle").len(), before);
-    // Nor after a restart, but for the inventories and the version.
+    // After a restart, only the inventories and the version are read.
     let engine = lab.engine().await;
     pass(&engine, &json!({"maps": {"enabled": true}}), &[]).await;
     assert_eq!(audit::writes(&audit::requests("lifecycle")[before..]), [""; 0]);
@@ -53,13 +53,13 @@ async fn a_component_is_installed_changed_and_removed_and_nothing_costs_nothing(
         &audit::requests("lifecycle")[before..]
     );
 
-    // One field, one object, one request.
+    // A change of one field sends one request for one object.
     let before = audit::requests("lifecycle").len();
     pass(&engine, &json!({"maps": {"enabled": true, "size": 2}}), &[]).await;
     assert_eq!(audit::writes(&audit::requests("lifecycle")[before..]), ["patch configmaps/a"]);
     assert_eq!(lab.kubectl("get cm a -o jsonpath='{.data.size}'"), "2");
 
-    // What a changed spec adds comes, and goes again.
+    // A changed spec adds an object, and the next one removes it.
     pass(&engine, &json!({"maps": {"enabled": true, "more": true}}), &[]).await;
     assert!(lab.has("cm/c"));
     pass(&engine, &json!({"maps": {"enabled": true}}), &[]).await;
@@ -68,7 +68,7 @@ async fn a_component_is_installed_changed_and_removed_and_nothing_costs_nothing(
     let told = pass(&engine, &json!({"maps": {"enabled": false}}), &[]).await;
     assert_eq!(told.last("maps"), Some(Phase::Removed));
     assert!(!lab.has("cm/a") && !lab.has("cm/b") && !lab.has("secret/ks-installer-inventory-maps"));
-    // And again.
+    // Switch it on again.
     pass(&engine, &json!({"maps": {"enabled": true}}), &[]).await;
     assert!(lab.has("cm/a"));
 }
@@ -88,7 +88,7 @@ async fn what_somebody_else_changed_or_deleted_is_healed() {
     );
     assert_eq!(lab.kubectl("get cm a -o jsonpath='{.data.size}'"), "1");
     assert!(lab.has("cm/b"));
-    // What others add is theirs.
+    // Additional fields of other owners stay.
     lab.kubectl("label cm a theirs=yes");
     let before = audit::requests("drift").len();
     pass(&engine, &spec, &["maps"]).await;
@@ -146,14 +146,14 @@ async fn what_comes_after_another_needs_it_only_for_the_order() {
         (json!({"a": true}), &["a"][..]),
         (json!({}), &["a"]),
         (json!({"a": true, "z": true}), &["z", "a"]),
-        // What comes after it stays.
+        // The component that comes after it stays.
         (json!({"a": true}), &["a", "z"]),
         (json!({"a": true, "z": true}), &["a", "z"]),
         (json!({}), &["a", "z"]),
     ] {
         let mut found = pass(&engine, &spec, &[]).await.ended();
         if spec["a"] == true && ended == ["a", "z"] {
-            // It was there before, whatever becomes of the other one.
+            // The object existed before, regardless of the other one.
             found.sort();
         }
         assert_eq!(found, ended, "{spec}");
@@ -176,7 +176,7 @@ async fn a_component_that_a_newer_payload_does_not_have_is_removed() {
 
 const OTHER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: o}}\n";
 
-/// It may wait for another component, so it is no failure: longer than a pod that cannot start may take.
+/// The pod may wait for another component, so this is no failure, even after the time limit for a stuck pod.
 #[tokio::test]
 async fn a_pod_that_keeps_ending_is_told_with_what_it_ended() {
     let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/d.yaml}]\n";
@@ -219,7 +219,7 @@ async fn what_a_controller_makes_is_waited_for() {
     let status = "{\"status\":{\"observedGeneration\":9,\"replicas\":1,\"updatedReplicas\":1,\"readyReplicas\":1,\"availableReplicas\":1}}";
     lab.kubectl(&format!("patch deployment made --subresource=status --type=merge -p '{status}'"));
     assert_eq!(pass(&engine, &on, &[]).await.last("a"), Some(Phase::Ready));
-    // It is no object of the component.
+    // It is not an object of the component.
     assert_eq!(entries(&engine.inventories().get("a").unwrap()), ["ConfigMap awaited/asks Created"]);
     let (more, told) = (json!({"on": true, "more": true}), Told::default());
     let missing = "DaemonSet awaited/more: its controller has not made it";
@@ -228,7 +228,7 @@ async fn what_a_controller_makes_is_waited_for() {
     assert!(lab.has("deployment/made") && !lab.has("cm/asks"));
 }
 
-/// Nobody here starts pods.
+/// No node starts pods in this test.
 #[tokio::test]
 async fn a_webhook_is_registered_when_its_pods_answer() {
     let component = "enabled: 'true'\nnamespace: NS\nreadyWithinSeconds: 1\nsources: [{manifests: manifests/hook.yaml}]\n";
@@ -293,7 +293,7 @@ async fn a_component_waits_for_kinds_and_not_for_who_works_for_them() {
     );
     let (engine, told) = (lab.engine().await, Told::default());
     let spec = json!({"core": true, "later": true, "gate": true, "broken": true});
-    // `later` waits for the gate, so its kinds are not known. A reader that does not wait for them would be applied by now.
+    // `later` waits for the gate, so its kinds are unknown. A reader that does not wait for them would be applied by now.
     pass_until(&engine, &spec, &told, "a failure of the gate", |told| told.failure("gate").is_some()).await;
     assert_eq!(told.last("core"), Some(Phase::Waiting("later comes first".to_owned())));
     assert!(!lab.has("cm/reader") && !lab.has("crd/things.kinds.example.com"));

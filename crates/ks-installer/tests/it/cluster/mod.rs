@@ -1,4 +1,4 @@
-//! Tests against a real API server, started as those of shell-operator start theirs.
+//! Tests with a real API server, which is started as in the tests of shell-operator.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

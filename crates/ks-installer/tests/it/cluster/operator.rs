@@ -1,4 +1,4 @@
-//! The operator: what it makes of the object, and what it says.
+//! Tests the operator: its changes for an object, and its reports.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -52,7 +52,7 @@ impl Running {
         Self::start_with(lab, leader_election, Duration::from_mins(10))
     }
 
-    /// One that looks at everything so often.
+    /// Starts an operator with this interval between full checks.
     fn start_with(lab: &Lab, leader_election: bool, resync: Duration) -> Self {
         install_crypto_provider();
         let lines = Arc::new(Mutex::new(Vec::new()));
@@ -72,7 +72,7 @@ impl Running {
             print: Arc::new(move |line: &str| printed.lock().unwrap().push(line.to_owned())),
             stop: stop.clone(),
         };
-        // As the program does it, on a runtime of its own.
+        // The operator has its own runtime, as in the program.
         let work = move || tokio::runtime::Runtime::new().unwrap().block_on(run(options));
         Self { lines, stop, port, task: std::thread::spawn(work) }
     }
@@ -81,7 +81,7 @@ impl Running {
         self.lines.lock().unwrap().iter().any(|line| line.contains(text))
     }
 
-    /// What Prometheus would read.
+    /// The metrics as Prometheus reads them.
     fn metrics(&self) -> String {
         let mut text = String::new();
         if let Ok(mut server) = TcpStream::connect(("127.0.0.1", self.port)) {
@@ -101,7 +101,7 @@ fn running_file(lab: &Lab) -> PathBuf {
     lab.payload_dir().with_extension("running")
 }
 
-/// Makes the object, or changes it.
+/// Creates or changes the object.
 fn configure(lab: &Lab, spec: &str) {
     lab.apply(&format!(
         "{{apiVersion: installer.kubesphere.io/v1alpha1, kind: ClusterConfiguration, metadata: {{name: ks-installer, namespace: NS}}, spec: {spec}}}"
@@ -112,7 +112,7 @@ fn object(lab: &Lab) -> Value {
     serde_json::from_str(&lab.kubectl("get cc ks-installer -o json")).unwrap()
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 async fn eventually(what: &str, running: &Running, mut so: impl FnMut() -> bool) {
     let until = Instant::now() + LIMIT;
     while !so() {
@@ -122,7 +122,7 @@ async fn eventually(what: &str, running: &Running, mut so: impl FnMut() -> bool)
     }
 }
 
-/// Waits until the status is about the object as it is now, and ready.
+/// Waits until the status is ready and describes the current object.
 async fn ready(lab: &Lab, running: &Running) -> Value {
     let is_ready = || {
         let object = object(lab);
@@ -139,7 +139,7 @@ fn condition(status: &Value, kind: &str) -> Value {
     status["conditions"].as_array().unwrap().iter().find(|one| one["type"] == kind).unwrap().clone()
 }
 
-/// Writes of the operator since a moment, but for the Lease, Events and its own notes.
+/// Writes of the operator since a position, except for the Lease, Events and its own objects.
 fn writes(lab: &Lab, since: usize) -> Vec<String> {
     let mut writes = audit::writes(&audit::requests(&lab.name)[since..]);
     writes.retain(|write| !["leases", "events"].iter().any(|kind| write.contains(kind)));
@@ -161,7 +161,7 @@ async fn the_object_is_what_happens_and_its_status_says_so() {
     }
     eventually("the file", &running, || running_file(&lab).exists()).await;
 
-    // One field: one object, and the status.
+    // A changed field changes one object, and the status.
     let since = audit::requests("op-life").len();
     configure(&lab, "{maps: {enabled: true, size: 2}, terminal: {timeout: 5}}");
     ready(&lab, &running).await;
@@ -169,19 +169,19 @@ async fn the_object_is_what_happens_and_its_status_says_so() {
     changed.retain(|write| !write.contains("clusterconfigurations"));
     assert_eq!(changed, ["patch configmaps/a"]);
 
-    // What somebody else does is undone, with nobody asking for it.
+    // Changes by other clients are reverted without a request.
     lab.kubectl("patch cm a --type=merge -p '{\"data\":{\"size\":\"9\"}}'");
     lab.kubectl("delete cm b");
     let size = || lab.kubectl("get cm a -o jsonpath='{.data.size}'");
     eventually("healing", &running, || size() == "2" && lab.has("cm/b")).await;
 
-    // Switched off, its entry goes, and the others stay.
+    // When the component is switched off, its entry is removed and the others stay.
     configure(&lab, "{maps: {enabled: false}, terminal: {timeout: 5}}");
     let status = ready(&lab, &running).await;
     assert!(status["maps"].is_null() && status["core"]["status"] == "enabled", "{status}");
     assert!(!lab.has("cm/a") && lab.has("cm/core"));
 
-    // A restart finds nothing to do.
+    // After a restart, there is nothing to do.
     running.end().await;
     let since = audit::requests("op-life").len();
     let running = Running::start(&lab, false);
@@ -192,13 +192,13 @@ async fn the_object_is_what_happens_and_its_status_says_so() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(writes(&lab, since), [""; 0]);
 
-    // The object goes last.
+    // The object is deleted last.
     lab.kubectl("delete cc ks-installer");
     assert!(!lab.has("cm/core") && !lab.has("secret -l installer.kubesphere.io/inventory"));
     running.end().await;
 }
 
-/// What an idle operator asks when something changes: everything counts, but for the Lease.
+/// Requests of an idle operator after a change, except for the Lease.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_no_component_reads_costs_a_look_at_the_object_and_its_status() {
     let lab = Lab::new("op-cost", &FILES);
@@ -206,7 +206,7 @@ async fn a_change_that_no_component_reads_costs_a_look_at_the_object_and_its_sta
     let running = Running::start(&lab, true);
     ready(&lab, &running).await;
     eventually("the end of the pass", &running, || running.said("Welcome to KubeSphere!")).await;
-    // By then nothing is used again that is known for a moment only, like answers about kinds.
+    // Until then, all short-lived caches have expired, such as the list of kinds.
     tokio::time::sleep(Duration::from_secs(6)).await;
     let since = audit::requests("op-cost").len();
     let welcomes = || running.lines.lock().unwrap().iter().filter(|line| line.contains("Welcome")).count();
@@ -217,7 +217,7 @@ async fn a_change_that_no_component_reads_costs_a_look_at_the_object_and_its_sta
     let mut asked = audit::requests("op-cost").split_off(since);
     asked.retain(|request| !request.contains(" leases/"));
     let object = "clusterconfigurations/ks-installer";
-    // There is no console here, which is no answer to keep.
+    // There is no console, so the result is not cached.
     let console = "get services/ks-console".to_owned();
     assert_eq!(asked, [format!("get {object}"), format!("patch {object}"), console]);
     running.end().await;
@@ -232,7 +232,7 @@ async fn a_failing_component_is_named_in_the_status_beside_those_that_work() {
     )]);
     configure(&lab, "{maps: {enabled: true, name: Wrong_Name}}");
     let running = Running::start(&lab, false);
-    // The next try begins seconds later.
+    // The next attempt begins seconds later.
     let seen = std::sync::Mutex::new(serde_json::Value::Null);
     eventually("the failure", &running, || {
         let status = object(&lab)["status"].clone();
@@ -269,7 +269,7 @@ async fn a_failing_component_is_named_in_the_status_beside_those_that_work() {
     running.end().await;
 }
 
-/// Never ready: nobody here starts pods.
+/// A component that is never ready, because no node starts pods.
 const NEVER: [(&str, &str); 2] = [
     (
         "components/never.yaml",
@@ -379,7 +379,7 @@ async fn an_old_spec_gets_the_names_of_today_in_place() {
     running.end().await;
 }
 
-/// The object is older than the schema: the API server would not take it today.
+/// The object is older than the schema. The API server would refuse it now.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spec_that_cannot_be_meant_is_named_and_nothing_is_done() {
     let lab = Lab::new("op-wrong", &FILES);

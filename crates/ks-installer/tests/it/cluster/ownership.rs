@@ -1,4 +1,5 @@
-//! What is whose, also when a pass ended in the middle: nothing of others is removed, nothing of ours is forgotten.
+//! Tests the ownership of objects, also after an interrupted pass: objects of other owners are never removed, and no object of
+//! ks-installer is lost.
 
 use ks_installer::engine::{Goal, Phase, Suspects};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ fn off() -> Value {
     json!({"on": false, "dataPolicy": "Delete"})
 }
 
-/// Of a kind that the component brings.
+/// A definition that the component contains.
 fn definition(kind: &str, versions: &str) -> String {
     let singular = kind.to_lowercase();
     format!(
@@ -34,7 +35,7 @@ fn definition(kind: &str, versions: &str) -> String {
 async fn nothing_is_made_while_the_inventory_cannot_be_written() {
     let lab = lab("no-inventory", MAP);
     lab.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: NS}, spec: {hard: {secrets: '0'}}}");
-    // Nobody here counts what is there, and until then the API server refuses nothing.
+    // No controller counts objects in this test, and without a status the API server refuses nothing.
     lab.kubectl("patch quota none --subresource=status --type=merge -p '{\"status\":{\"hard\":{\"secrets\":\"0\"},\"used\":{\"secrets\":\"0\"}}}'");
     let (engine, told) = (lab.engine().await, Told::default());
     let failures = std::sync::atomic::AtomicUsize::new(0);
@@ -95,7 +96,7 @@ async fn what_was_adopted_stays_adopted_when_it_is_switched_off_and_on_again() {
 async fn what_comes_after_it_was_entered_belongs_to_who_made_it() {
     let lab = lab("entered", MAP);
     let engine = lab.engine().await;
-    // As after a kill between the two.
+    // The state after a crash between these two steps.
     let entered = json!({"hash": "", "ready": false, "objects": [
         {"apiVersion": "v1", "kind": "ConfigMap", "namespace": lab.name, "name": "a",
          "origin": "created", "uid": "", "applied": "", "live": ""}]});
@@ -124,7 +125,7 @@ async fn instances_of_a_definition_of_somebody_else_stay() {
     let lab = lab("boxes", &definition);
     pass(&lab.engine().await, &on(), &[]).await;
     lab.kubectl("delete crd boxs.boxes.example.com");
-    // The vendor's own, with objects of users.
+    // The definition of another vendor, with objects of users.
     lab.apply(&definition);
     lab.kubectl("wait --for=condition=Established crd/boxs.boxes.example.com --timeout=60s");
     lab.apply("{apiVersion: boxes.example.com/v1, kind: Box, metadata: {name: theirs, namespace: NS}}");
@@ -170,7 +171,7 @@ async fn a_spec_that_comes_back_in_the_middle_of_another_is_written_again() {
     let lab = lab("back", objects);
     let engine = lab.engine().await;
     pass(&engine, &on(), &[]).await;
-    // Its second object is never ready, so that it never comes to its end.
+    // The second object is never ready, so this pass never ends.
     let value = || lab.kubectl("get cm a -o jsonpath='{.data}'");
     let (other, suspects, told) = (json!({"on": true, "v": 2}), Suspects::new(), Told::default());
     let mut more = no_more();

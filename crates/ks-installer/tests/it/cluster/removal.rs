@@ -1,4 +1,4 @@
-//! Removing what has definitions, finalizers and data.
+//! Tests the removal of components with definitions, finalizers and data.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn objects_of_a_definition_go_first_and_one_that_does_not_go_is_named() {
         Lab::new("finalizer", &[("components/things.yaml", THINGS), ("manifests/things.yaml", DEFINITION)]);
     let engine = lab.engine().await;
     pass(&engine, &json!({"things": {"enabled": true}}), &[]).await;
-    // One of a user, with a finalizer that nobody works on.
+    // An object of a user, with a finalizer that no controller handles.
     lab.apply(
         "{apiVersion: finalizer.example.com/v1, kind: Thing, metadata: {name: theirs, namespace: NS, finalizers: [example.com/busy]}}",
     );
@@ -54,7 +54,7 @@ async fn objects_of_a_definition_go_first_and_one_that_does_not_go_is_named() {
         })
     })
     .await;
-    // While it waits, everything that the finalizer may need is there.
+    // During the wait, all objects that the controller may need exist.
     assert!(lab.has("clusterrole/finalizer") && lab.has("crd/things.finalizer.example.com"));
     lab.kubectl("patch thing theirs --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
     let told = pass(&engine, &off, &[]).await;
@@ -64,7 +64,7 @@ async fn objects_of_a_definition_go_first_and_one_that_does_not_go_is_named() {
     }
 }
 
-/// A definition of a kind in which anything may be.
+/// A definition of a kind with arbitrary fields.
 fn definition(group: &str, kind: &str, scope: &str) -> String {
     let singular = kind.to_lowercase();
     let schema = "{openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}";
@@ -80,7 +80,7 @@ async fn objects_in_other_clusters_stay_when_what_stands_for_them_goes() {
     let component = "enabled: spec.on\nnamespace: NS\nremove: {withinSeconds: 2}\nsources: [{manifests: manifests/fed.yaml}]\n";
     let ours = "{apiVersion: core.kubefed.io/v1beta1, kind: FederatedTypeConfig, metadata: {name: things}}\n---\n\
         {apiVersion: types.kubefed.io/v1beta1, kind: FederatedThing, metadata: {name: ours}}\n";
-    // In the order in which the charts of `KubeFed` have them.
+    // The order is the order in the charts of `KubeFed`.
     let settings = definition("core.kubefed.io", "FederatedTypeConfig", "Namespaced");
     let things = definition("types.kubefed.io", "FederatedThing", "Namespaced");
     let manifests = [settings.as_str(), &things, ours].join("---\n");
@@ -88,7 +88,7 @@ async fn objects_in_other_clusters_stay_when_what_stands_for_them_goes() {
         Lab::new("federation", &[("components/fed.yaml", component), ("manifests/fed.yaml", &manifests)]);
     let engine = lab.engine().await;
     pass(&engine, &json!({"on": true}), &[]).await;
-    // What a user has in several clusters, with the finalizer that KubeFed gives it.
+    // An object of a user in several clusters, with the finalizer of KubeFed.
     lab.apply(
         "{apiVersion: types.kubefed.io/v1beta1, kind: FederatedThing, metadata: {name: theirs, namespace: NS, \
          finalizers: [kubefed.io/sync-controller]}}",
@@ -100,7 +100,7 @@ async fn objects_in_other_clusters_stay_when_what_stands_for_them_goes() {
     .await;
     let orphan = "-o jsonpath='{.metadata.annotations.kubefed\\.io/orphan}'";
     assert_eq!(lab.kubectl(&format!("get federatedthing theirs {orphan}")), "true");
-    // KubeFed would not work for the kind without it.
+    // Without this setting, KubeFed would not handle the kind.
     assert!(lab.has("federatedtypeconfig/things"));
     lab.kubectl("patch federatedthing theirs --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
     let told = pass(&engine, &off, &[]).await;
@@ -110,7 +110,7 @@ async fn objects_in_other_clusters_stay_when_what_stands_for_them_goes() {
     for name in ["ours", "theirs"] {
         let [said, deleted] =
             ["patch", "delete"].map(|verb| first(&format!("{verb} federatedthings/{name}")));
-        // The very first patch of ours made it.
+        // The first patch of `ours` has created it. The count below covers its annotation.
         assert!(said.is_some() && deleted.is_some() && said < deleted, "{name}: {asked:?}");
         let setting = first("delete federatedtypeconfigs/things");
         assert!(deleted < setting, "{name}: {asked:?}");
@@ -135,7 +135,7 @@ async fn projects_of_users_leave_their_workspace_before_it_goes() {
     ));
     let told = pass(&engine, &json!({"on": false}), &[]).await;
     assert_eq!(told.last("tenant"), Some(Phase::Removed));
-    // Nobody here deletes what has no owner any more: what counts is that the namespace had none when the workspace went.
+    // No garbage collector runs in this test. It is sufficient that the namespace had no owner when the workspace was deleted.
     let left =
         lab.kubectl("get ns projects-own -o jsonpath='{.metadata.labels} {.metadata.ownerReferences}'");
     assert!(left.contains("\"stays\":\"here\"") && !left.contains("orkspace"), "{left}");
@@ -143,11 +143,11 @@ async fn projects_of_users_leave_their_workspace_before_it_goes() {
     let first = |what: &str| asked.iter().position(|request| request == what);
     let (left, gone) = (first("patch namespaces/projects-own"), first("delete workspaces/theirs"));
     assert!(left.is_some() && left < gone, "{asked:?}");
-    // The same kind once more, and one at a time.
+    // Both tests use the same kind, so they run one after the other.
     namespaces_leave_a_workspace_that_was_taken_over_before_it_goes().await;
 }
 
-/// Of a KubeSphere that was taken over, the kind is somebody else's, and the workspace of its namespaces is adopted.
+/// In an adopted KubeSphere, another owner created the kind, and the workspace of its namespaces is adopted.
 async fn namespaces_leave_a_workspace_that_was_taken_over_before_it_goes() {
     let component = "enabled: spec.on\nnamespace: NS\nsources: [{manifests: manifests/w.yaml}]\n";
     let workspace =
@@ -212,10 +212,10 @@ async fn an_object_that_nothing_keeps_costs_a_look_and_a_delete() {
     let told = pass(&engine, &json!({"on": false}), &[]).await;
     assert_eq!(told.last("all"), Some(Phase::Removed));
     let mut asked = audit::requests("cost").split_off(before);
-    // Whether the kinds are asked for depends on the time since then.
+    // Requests for kinds depend on the elapsed time.
     asked.retain(|request| !request.starts_with("get /api"));
     let of = |verb: &str| asked.iter().filter(|request| request.starts_with(verb)).count();
-    // The inventory is written first, and goes last.
+    // The inventory is written first, and deleted last.
     assert_eq!((of("patch secrets/"), of("get "), of("delete "), asked.len()), (1, 5, 6, 12), "{asked:?}");
 }
 
@@ -242,7 +242,7 @@ async fn secrets_are_made_once_and_go_only_when_that_is_asked_for() {
     let word = || lab.kubectl("get secret given -o jsonpath='{.data.k}'");
     let first = word();
     assert_eq!(first.len(), 32, "24 letters in base64");
-    // Rendered again by another engine, for another size.
+    // Another engine renders it for another size.
     pass(&lab.engine().await, &json!({"db": {"enabled": true, "size": 2}}), &[]).await;
     assert_eq!(word(), first);
     pass(&engine, &json!({"db": {"enabled": false}}), &[]).await;
@@ -277,7 +277,7 @@ async fn claims_of_a_stateful_set_follow_the_data_policy() {
         let on = json!({"on": true});
         let waits = |told: &Told| matches!(told.last("db"), Some(Phase::Progressing(_)));
         pass_until(&engine, &on, &told, "a wait for the pods", waits).await;
-        // What the controllers would do.
+        // The test acts as the controllers.
         lab.kubectl("patch sts db --subresource=status --type=merge -p '{\"status\":{\"observedGeneration\":9,\"replicas\":0}}'");
         pass(&engine, &on, &[]).await;
         for name in ["data-db-0", "data-db-x", "other-db-0"] {
@@ -285,7 +285,7 @@ async fn claims_of_a_stateful_set_follow_the_data_policy() {
                 "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: {name}, namespace: NS}}, \
                  spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}"
             ));
-            // Nobody here takes the protection of claims away.
+            // No controller removes the protection of claims in this test.
             lab.kubectl(&format!(
                 "patch pvc {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
             ));
@@ -297,7 +297,7 @@ async fn claims_of_a_stateful_set_follow_the_data_policy() {
     }
 }
 
-/// A controller that is gone: its Deployment, and the kind that it works for.
+/// A Deployment with a controller, which is deleted later, and its kind.
 const CONTROLLED: &str = "\
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: d, finalizers: [example.com/hold]}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, \
  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
@@ -317,7 +317,7 @@ fn thing_definition() -> String {
     definition("NS.example.com", "Thing", "Namespaced")
 }
 
-/// A lab in which such a component is ready.
+/// A lab in which this component is ready.
 async fn controlled(name: &str) -> Lab {
     let manifests = format!("{}---\n{CONTROLLED}", thing_definition());
     let lab =
@@ -344,7 +344,7 @@ async fn what_controllers_leave_goes_with_them() {
         let is_going = is_held.get()
             && !lab.kubectl("get deployment d -o jsonpath='{.metadata.deletionTimestamp}'").is_empty();
         if is_going {
-            // As one does that makes again what it needs, and is ended then.
+            // The controller re-creates an object that it needs, and then ends.
             lab.apply(THING);
             lab.kubectl(
                 "patch ns traces-project --type=merge -p '{\"metadata\":{\"finalizers\":[\"finalizers.traces.example.com/x\",\"example.com/y\"],\
@@ -371,7 +371,7 @@ async fn what_controllers_leave_goes_with_them() {
     lab.kubectl("patch ns traces-project --type=merge -p '{\"metadata\":{\"finalizers\":null}}'");
 }
 
-/// As after a removal by a program that did not know better, or when a user has deleted the controller.
+/// The state after a removal by an older program, or after a user has deleted the controller.
 #[tokio::test]
 async fn finalizers_of_a_controller_that_is_gone_are_not_waited_for() {
     let lab = controlled("unattended").await;
@@ -383,7 +383,7 @@ async fn finalizers_of_a_controller_that_is_gone_are_not_waited_for() {
     assert!(!lab.has("crd/things.unattended.example.com"));
 }
 
-/// A pod with the labels of the Deployment, as the controllers of Kubernetes would make it, or a user.
+/// A pod with the labels of the Deployment. Its owners decide whether it belongs to the Deployment or to a user.
 fn apply_pod(lab: &Lab, name: &str, owners: &str) {
     lab.apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: NS}}");
     lab.apply(&format!(
@@ -399,7 +399,7 @@ const OF_THE_DEPLOYMENT: &str = "{apiVersion: apps/v1, kind: ReplicaSet, name: d
 enum Deletion {
     Removal,
     User,
-    /// Its component stays, and does not have it any more.
+    /// Its component stays, but no longer contains the Deployment.
     Prune,
 }
 

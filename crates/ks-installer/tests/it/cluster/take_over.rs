@@ -1,4 +1,4 @@
-//! Objects that are there before.
+//! Tests objects that exist before their component.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ async fn objects_that_are_there_are_adopted_and_equal_ones_are_not_touched() {
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: equal, namespace: NS}, data: {k: v, more: x}}",
     );
     lab.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: NS}, data: {k: w}}");
-    // The API server writes it in another way than the payload.
+    // The API server stores it in another notation than the payload.
     lab.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota, namespace: NS}, spec: {hard: {cpu: '1'}}}");
     let version =
         |what: &str| lab.kubectl(&format!("get {what} -o jsonpath='{{.metadata.resourceVersion}}'"));
@@ -38,7 +38,7 @@ async fn objects_that_are_there_are_adopted_and_equal_ones_are_not_touched() {
     assert_eq!(lab.kubectl("get cm other -o jsonpath='{.data.k}'"), "v");
     let inventory = engine.inventories().get("a").unwrap();
     assert!(entries(&inventory).iter().all(|entry| entry.ends_with("Adopted")), "{inventory:?}");
-    // They stay equal after a look, too.
+    // They also stay equal after a check.
     pass(&lab.engine().await, &json!({"on": true}), &["a"]).await;
     assert_eq!(version("cm/equal"), equal);
     pass(&engine, &json!({"on": false}), &[]).await;
@@ -51,7 +51,7 @@ async fn objects_that_are_there_are_adopted_and_equal_ones_are_not_touched() {
     );
 }
 
-/// What a payload may have of what is there before, with another setting each.
+/// Existing objects. The payload contains all of them with another setting.
 const THEIRS: &str = "\
 {apiVersion: v1, kind: Namespace, metadata: {name: NS-theirs, labels: {a: theirs}}}
 ---
@@ -79,14 +79,14 @@ const THEIRS: &str = "\
 {apiVersion: v1, kind: Service, metadata: {name: theirs, namespace: NS}, spec: {clusterIP: None, selector: {a: theirs}, ports: [{port: 80}]}}
 ";
 
-/// All that is left of an object when who wrote what, and when, is left out.
+/// The object without the metadata that records who changed it and when.
 fn still(lab: &Lab, what: &str) -> Value {
     let mut object: Value = serde_json::from_str(&lab.kubectl(&format!("get {what} -o json"))).unwrap();
     let metadata = object["metadata"].as_object_mut().unwrap();
     for key in ["managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"] {
         metadata.remove(key);
     }
-    // What `kubectl apply` compares with, and what a controller says.
+    // The annotation of `kubectl apply`, and the state that a controller reports.
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
         if annotations.is_empty() {
@@ -149,7 +149,7 @@ const THEIR_BINDING: &str = "\
 {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b, namespace: NS, labels: {a: theirs, more: theirs}}, \
  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: theirs}, subjects: [{kind: ServiceAccount, name: theirs, namespace: NS}]}
 ";
-/// A definition, which is removed after the rights.
+/// A definition, which is removed after the permissions.
 const KIND: &str = "\
 {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: kept.NS.example.com}, \
  spec: {group: NS.example.com, scope: Namespaced, names: {kind: Kept, plural: kept, singular: kept}, \
@@ -159,10 +159,10 @@ const OUR_BINDING: &str = "\
 {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b, labels: {a: ours}}, \
  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: ours}}
 ";
-/// No controller counts objects here, so the test sets the status.
+/// No controller counts objects in this test, so the test sets the status.
 const NO_BINDINGS: &str = "{\"status\":{\"hard\":{\"count/rolebindings.rbac.authorization.k8s.io\":\"0\"},\"used\":{\"count/rolebindings.rbac.authorization.k8s.io\":\"0\"}}}";
 
-/// Has the API server refuse each new binding in the namespace.
+/// Makes the API server refuse each new binding in the namespace.
 fn refuse_bindings(lab: &Lab) {
     lab.apply(
         "{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: NS}, \
@@ -216,7 +216,7 @@ async fn a_binding_is_as_before_though_its_replacement_was_interrupted() {
     }
 }
 
-/// A binding gives rights: one that a user deletes is not created again.
+/// A binding grants permissions, so a binding that a user deletes is not created again.
 #[tokio::test]
 async fn a_binding_that_a_user_deletes_is_not_restored() {
     let (on, off) = (json!({"on": true}), json!({"on": false}));
@@ -246,7 +246,7 @@ async fn a_binding_that_a_user_deletes_is_not_restored() {
     }
 }
 
-/// As a role of Kubernetes that a user has deleted: the payload has it, too.
+/// Like a role of Kubernetes that a user has deleted and that the payload contains.
 #[tokio::test]
 async fn what_kubernetes_makes_itself_is_never_deleted() {
     let role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS, \
@@ -273,13 +273,13 @@ async fn what_belongs_to_another_controller_is_refused_and_left_alone() {
     })
     .await;
     assert_eq!(audit::writes(&audit::requests("foreign")), [""; 0], "nothing of the component is written");
-    // Healed when the cause goes.
+    // The component recovers when the cause is removed.
     lab.kubectl("patch cm other --type=merge -p '{\"metadata\":{\"ownerReferences\":null}}'");
     let told = pass(&engine, &json!({"on": true}), &[]).await;
     assert_eq!(told.last("a"), Some(Phase::Ready));
 }
 
-/// As those of a KubeSphere that runs are.
+/// Namespaces of a running KubeSphere are like this.
 #[tokio::test]
 async fn a_namespace_is_adopted_though_a_workspace_owns_it() {
     let component = "enabled: spec.on\nsources: [{manifests: manifests/n.yaml}]\n";

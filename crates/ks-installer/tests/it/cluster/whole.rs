@@ -1,4 +1,5 @@
-//! The lab's stand-in of KubeSphere's controllers at work on an API server of its own: the script of its pod, run here.
+//! Tests a removal with the lab's stand-in for KubeSphere's controllers on a separate API server. The script of its pod runs as a
+//! process of the test.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -17,7 +18,7 @@ use crate::cluster::control_plane::ControlPlane;
 use crate::cluster::lab::{LIMIT, Told, no_more};
 use crate::cluster::programs;
 
-/// The parts of the lab's payload that need no node.
+/// The files of the lab's payload that need no node.
 const PARTS: [&str; 6] = [
     "components/controller.yaml",
     "components/kinds.yaml",
@@ -26,7 +27,7 @@ const PARTS: [&str; 6] = [
     "manifests/kinds",
     "manifests/namespace.yaml",
 ];
-/// What the stand-in and the operator may touch.
+/// Kinds that the stand-in and the operator may change.
 const KINDS: &str = "namespaces,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,crds,\
     validatingadmissionpolicies,validatingadmissionpolicybindings,deployments";
 
@@ -37,10 +38,10 @@ const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: controller, name
     controller: true}], finalizers: [example.com/runs]}, \
     spec: {serviceAccountName: controller, automountServiceAccountToken: false, containers: [{name: c, image: i}]}}";
 
-/// How long the pod of the stand-in still runs when its Deployment is gone.
+/// Time that the pod of the stand-in outlives its Deployment.
 const OUTLIVES: Duration = Duration::from_secs(3);
 
-/// The pod of the stand-in, which no node starts: it runs while its Deployment exists, and `OUTLIVES` longer.
+/// The pod of the stand-in, which no node starts. It runs while its Deployment exists, and `OUTLIVES` longer.
 struct Pod<'a> {
     plane: &'a ControlPlane,
     dir: TempDir,
@@ -49,7 +50,7 @@ struct Pod<'a> {
 }
 
 impl Pod<'_> {
-    /// Does what the controllers and the node would do.
+    /// Acts as the controllers and the node.
     fn look(&mut self) {
         let deployment = "-n ks-stand-in get deployment stand-in-controller --ignore-not-found -o name";
         let is_there = !self.plane.kubectl(deployment).is_empty();
@@ -76,7 +77,7 @@ impl Pod<'_> {
             self.plane.kubectl("-n ks-stand-in get configmap controller -o jsonpath='{.data.run\\.sh}'");
         let dir = self.dir.path().display();
         let kubectl = programs::find("kubernetes-", "kubectl");
-        // busybox has the commands that any machine has.
+        // The machine has all commands of busybox.
         let script = script
             .replace("b=/bin/busybox", "b=")
             .replace("/tmp/", &format!("{dir}/"))
@@ -105,7 +106,7 @@ impl Drop for Pod<'_> {
     }
 }
 
-/// All objects, without who wrote them when.
+/// All objects, without the metadata that records who changed them and when.
 fn dump(plane: &ControlPlane) -> Vec<String> {
     let list: Value = serde_json::from_str(&plane.kubectl(&format!("get {KINDS} -A -o json"))).unwrap();
     let still = |object: &Value| {
@@ -123,7 +124,7 @@ fn dump(plane: &ControlPlane) -> Vec<String> {
     all
 }
 
-/// Runs a pass until it ends, and the pod meanwhile.
+/// Runs a pass until it ends, and updates the pod during the pass.
 async fn pass(engine: &Engine, goal: Goal<'_>, pod: &mut Pod<'_>) -> Told {
     let (told, suspects, mut more) = (Told::default(), Suspects::new(), no_more());
     let look = async {
@@ -169,7 +170,7 @@ async fn all_is_as_before_when_controllers_have_come_and_gone() {
     assert_eq!(told.last("controller"), Some(Phase::Ready));
     plane.kubectl("label namespace project kubesphere.io/workspace=of-a-user");
     let until = Instant::now() + LIMIT;
-    // Marks and roles come within seconds.
+    // The stand-in sets marks and creates roles within seconds.
     while plane.kubectl("get namespaces,roles -A -o yaml").matches("role-template: \"true\"").count() < 2
         || plane.kubectl("get namespaces -o jsonpath='{.items[*].metadata.finalizers}'").matches('[').count()
             < 6

@@ -1,4 +1,4 @@
-//! Every image of a release is pulled from the registry of the user.
+//! Tests that every image of a release is pulled from the configured registry.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{KUBERNETES, everything, release};
 
-/// Words that look like an image wherever they stand, in arguments and configuration, too: `NAMESPACE/NAME:VERSION`, with or without a registry.
+/// Texts that look like an image, also in arguments and configuration: `NAMESPACE/NAME:VERSION`, with or without a registry.
 fn images_in_texts(text: &str) -> Vec<String> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "._-/:@".contains(letter);
     let words = text.replace("\\n", " ").replace("\\t", " ");
@@ -27,7 +27,7 @@ fn images_in_texts(text: &str) -> Vec<String> {
     words.split(|letter| !is_part(letter)).filter(is_image).map(str::to_owned).collect()
 }
 
-/// Descriptions in definitions name images as examples.
+/// Removes descriptions in definitions, because they contain images as examples.
 fn remove_descriptions(value: &mut Value) {
     match value {
         Value::Object(map) => {

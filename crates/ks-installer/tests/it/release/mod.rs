@@ -1,6 +1,6 @@
-//! Our definitions against real releases: `KS_ASSETS` is the unpacked source of ks-installer 3.4.1, `KS_CORE` the chart ks-core of
-//! KubeSphere 4.1.3. Nothing of them lies here, so these tests are ignored: `cargo test -p ks-installer --test it release -- --ignored`
-//! runs them.
+//! Tests the built-in definitions with real releases: `KS_ASSETS` is the unpacked source of ks-installer 3.4.1, `KS_CORE` the
+//! chart ks-core of KubeSphere 4.1.3. This repository does not contain them, so these tests are ignored by default. Run them with
+//! `cargo test -p ks-installer --test it release -- --ignored`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -22,7 +22,7 @@ mod version_4;
 
 const KUBERNETES: &str = "v1.36.4";
 
-/// A payload of the release, and its own example of a spec.
+/// A payload of the release, and the example spec in the release.
 struct Release {
     _dir: TempDir,
     renderer: Renderer,
@@ -190,7 +190,7 @@ async fn replicas_follow_the_number_of_nodes_and_the_spec() {
     }
 }
 
-/// All switches on, and what some of them need.
+/// Enables all switches, with the settings that some of them need.
 fn everything() -> Vec<(&'static str, Value)> {
     let names = [
         "/alerting/enabled",
@@ -217,7 +217,7 @@ fn everything() -> Vec<(&'static str, Value)> {
     changes
 }
 
-/// Versions of APIs that Kubernetes has not had since v1.26.
+/// API versions that Kubernetes v1.26 and later do not have.
 const GONE: [&str; 9] = [
     "admissionregistration.k8s.io/v1beta1",
     "apiextensions.k8s.io/v1beta1",
@@ -256,7 +256,7 @@ async fn what_cannot_be_is_refused_by_its_name_and_the_rest_is_rendered_the_same
             assert!(seen.insert(id.clone()), "two components make {id:?}");
         }
     }
-    // What is in a namespace has one.
+    // All objects of namespaced kinds have a namespace.
     let namespaces: BTreeSet<String> =
         seen.iter().filter(|(kind, ..)| kind == "Namespace").map(|(.., name)| name.clone()).collect();
     let made_here = [
@@ -374,7 +374,7 @@ async fn webhooks_are_called_by_authorities_that_were_generated() {
             .filter(|object| object["kind"].as_str().unwrap().ends_with("WebhookConfiguration"));
         let hooks: Vec<&Value> = hooks.flat_map(|object| object["webhooks"].as_array().unwrap()).collect();
         if name == "multicluster" {
-            // ks-controller-manager answers for these, by the certificate of the core.
+            // ks-controller-manager serves these webhooks, with the certificate of the core.
             for kind in ["federatednotificationconfigs", "federatednotificationreceivers"] {
                 let definition =
                     named(&objects, "CustomResourceDefinition", &format!("{kind}.types.kubefed.io"));
@@ -407,7 +407,7 @@ async fn controllers_make_what_is_waited_for_of_objects_that_are_there() {
     let release = release();
     let spec = release.spec(&everything());
     let mut checked = BTreeSet::new();
-    // Which custom resource each of them is made of, and how its controller names it.
+    // The custom resource of each workload, and the name that its controller chooses.
     for (waiting, (made_kind, made), component, kind, name) in [
         ("logging", ("DaemonSet", "fluent-bit"), "fluentbit-operator", "FluentBit", "fluent-bit"),
         ("events", ("DaemonSet", "fluent-bit"), "fluentbit-operator", "FluentBit", "fluent-bit"),

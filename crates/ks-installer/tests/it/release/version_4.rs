@@ -1,4 +1,4 @@
-//! KubeSphere 4.1.3.
+//! Tests the definitions for KubeSphere 4.1.3.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ async fn the_release_that_helm_records_of_version_4_fits_into_a_secret() {
         flate2::read::GzEncoder::new(std::io::Cursor::new(content.to_string()), flate2::Compression::best());
     let size = std::io::copy(&mut packed, &mut std::io::sink()).unwrap() * 4 / 3;
     assert!((10_000..700_000).contains(&size), "{size} bytes, of 1 MiB at most");
-    // helm would delete what is in the manifest of one revision and not in the next.
+    // helm would delete an object of one revision that the next manifest lacks.
     assert!(!content["manifest"].as_str().unwrap().contains("\"CustomResourceDefinition\""));
     let ours = rendering
         .objects

@@ -1,8 +1,11 @@
-//! A stand-in for the controller of plans of KubeSphere 4.1.3. It does as that one does about what is tested here: it does nothing about a version
-//! that is not published, leaves what has failed until the hash of its values or its version is another, and takes its state from
-//! helm's releases unless it has noted something later. What helm would do is a Secret; a Job is there while it is at work.
+//! A stand-in for the controller of plans of KubeSphere 4.1.3, with the tested behaviour of that controller:
+//! - It ignores a version that is not published.
+//! - It never retries a failed release until the hash of its values or its version changes.
+//! - It takes the state from helm's releases, unless it has noted a later state.
 //!
-//! It has a clock of its own, far behind that of the test.
+//! A Secret represents the work of helm, and a Job exists while helm runs.
+//!
+//! Its clock is far behind the clock of the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,32 +20,32 @@ use crate::cluster::lab::Lab;
 const GROUP: &str = "kubesphere.io/v1alpha1";
 const FINALIZER: &str = "kubesphere.io/installplan-protection";
 
-/// When the controller of a release dies.
+/// What dies during an action, and when.
 pub(super) enum Death {
-    /// Before its Job begins.
+    /// The controller, before its Job begins.
     Before,
-    /// Its Job, after it was noted.
+    /// The Job, after it was noted.
     After,
 }
 
-/// What happens to whom.
+/// Planned failures and recorded actions.
 #[derive(Default)]
 pub(super) struct Fate {
-    /// How many of the next Jobs fail, by release.
+    /// Number of the next Jobs that fail, by release.
     pub(super) failures: BTreeMap<String, u32>,
     /// What dies with the next Job, by release.
     pub(super) dies: BTreeMap<String, Death>,
     /// Clusters that KubeSphere knows.
     pub(super) clusters: BTreeSet<String>,
-    /// What was begun, like `install x 1.0.0`.
+    /// Actions that were begun, such as `install x 1.0.0`.
     pub(super) begun: Vec<String>,
-    /// The Jobs that are at work.
+    /// The running Jobs.
     jobs: BTreeSet<String>,
-    /// Seconds of its clock.
+    /// Its clock in seconds.
     seconds: i64,
 }
 
-/// It runs while this lives.
+/// The controller runs while this value exists.
 pub(super) struct Controller {
     fate: Arc<Mutex<Fate>>,
     task: JoinHandle<()>,
@@ -55,14 +58,14 @@ impl Drop for Controller {
 }
 
 impl Controller {
-    /// One that sees the plans whose names begin with that of the lab.
+    /// Starts a controller for the plans whose names begin with the name of the lab.
     pub(super) async fn start(lab: &Lab) -> Self {
         let fate = Arc::new(Mutex::new(Fate::default()));
         let (api, prefix) = (lab.api().await, format!("{}-", lab.name));
         let work = Work { api, namespace: lab.name.clone(), fate: fate.clone() };
         let task = tokio::spawn(async move {
             loop {
-                // An API server that has just got the kind may not answer.
+                // An API server may not respond just after it received the kind.
                 for plan in work.api.list(&id("InstallPlan", ""), "").await.unwrap_or_default() {
                     if Id::of(&plan).name.starts_with(&prefix) {
                         work.reconcile(&plan).await;
@@ -78,7 +81,7 @@ impl Controller {
         self.fate.lock().unwrap()
     }
 
-    /// What was begun since this was asked last.
+    /// Actions that were begun since the last call.
     pub(super) fn begun(&self) -> Vec<String> {
         std::mem::take(&mut self.fate().begun)
     }
@@ -111,7 +114,7 @@ impl<'a> Part<'a> {
     fn release(&self) -> String {
         match self.cluster {
             None => self.name().to_owned(),
-            // The test has one cluster: records of others have another name.
+            // The test has one cluster, so the records of other clusters have another name.
             Some("host") => format!("{}-agent", self.name()),
             Some(other) => format!("{}-agent.{other}", self.name()),
         }
@@ -134,7 +137,7 @@ impl<'a> Part<'a> {
         self.status["configHash"] != self.hash() || !installed.is_empty() && installed != self.version()
     }
 
-    /// Notes a state of a time, unless something later is noted.
+    /// Notes a state with its time, unless a later state is noted.
     fn note(&mut self, state: &str, time: &str) {
         let mut history = self.status["stateHistory"].as_array().cloned().unwrap_or_default();
         if let Some(last) = history.last()
@@ -204,7 +207,7 @@ impl Work {
         self.write(&part).await;
     }
 
-    /// Begins a Job that installs or upgrades.
+    /// Begins a Job for an installation or an upgrade.
     async fn begin(&self, part: &mut Part<'_>, verb: &str, state: &str) {
         let release = part.release();
         self.fate.lock().unwrap().begun.push(format!("{verb} {release} {}", part.version()));
@@ -243,7 +246,7 @@ impl Work {
                 self.fate.lock().unwrap().begun.push(format!("uninstall {release}"));
                 self.job(&mut part, &release).await;
                 part.note("Uninstalling", &self.now());
-                // Helm notes no other time.
+                // Helm does not record another time.
                 let time = record.unwrap()["metadata"]["annotations"]["deployed"].clone();
                 self.record(&release, "uninstalling", time.as_str().unwrap()).await;
             }
@@ -259,7 +262,7 @@ impl Work {
         part.note(state, metadata["annotations"]["deployed"].as_str().unwrap());
     }
 
-    /// Begins a Job, and says which; `false`: the controller dies before.
+    /// Begins a Job and notes its name. Returns `false` if the controller dies before.
     async fn job(&self, part: &mut Part<'_>, release: &str) -> bool {
         let death = self.fate.lock().unwrap().dies.remove(release);
         if matches!(death, Some(Death::Before)) {
@@ -284,7 +287,7 @@ impl Work {
         true
     }
 
-    /// Whether the Job of a part comes to its end now; it goes at once.
+    /// Whether the Job of a part ends now. An ended Job is deleted at once.
     async fn ends(&self, part: &Part<'_>) -> bool {
         let job = part.status["jobName"].as_str().unwrap_or_default();
         let ended = self.fate.lock().unwrap().jobs.remove(job);
@@ -310,7 +313,7 @@ impl Work {
         self.api.apply(&secret, false).await.unwrap();
     }
 
-    /// Whether helm takes itself to be at work.
+    /// Whether helm has an unfinished operation.
     async fn is_pending(&self, release: &str) -> bool {
         let all = Id::new("v1", "Secret", &self.namespace, "");
         let records = self.api.list(&all, &format!("labelSelector=owner=helm,name={release}")).await.unwrap();
@@ -324,7 +327,7 @@ impl Work {
         left.map(|left| *left -= 1).is_some()
     }
 
-    /// It is later whenever this is asked.
+    /// Each call returns a later time.
     fn now(&self) -> String {
         let mut fate = self.fate.lock().unwrap();
         fate.seconds += 2;
@@ -348,7 +351,7 @@ impl Work {
     }
 
     async fn merge(&self, name: &str, change: Value) {
-        // The plan may be gone by now.
+        // The plan may be deleted by now.
         let _ = self.api.merge(&id("InstallPlan", name), "", &change).await;
     }
 }
@@ -357,13 +360,13 @@ fn id(kind: &str, name: &str) -> Id {
     Id::new(GROUP, kind, "", name)
 }
 
-/// The condition of what failed.
+/// The condition of a failure.
 fn condition(kind: &str, message: &str) -> Value {
     let (time, reason) = ("2026-01-01T00:00:00Z", "Failed");
     json!([{"type": kind, "status": "False", "reason": reason, "message": message, "lastTransitionTime": time}])
 }
 
-/// FNV-1a of 64 bits.
+/// 64-bit FNV-1a.
 fn fnv(bytes: &[u8]) -> String {
     let mut hash: u64 = 14_695_981_039_346_656_037;
     for byte in bytes {

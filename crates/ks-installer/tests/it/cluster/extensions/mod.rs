@@ -1,4 +1,4 @@
-//! Extensions of KubeSphere 4 as `InstallPlan`s, with a stand-in for their controller.
+//! Tests extensions of KubeSphere 4 as `InstallPlan`s, with a stand-in for their controller.
 
 mod controller;
 
@@ -22,7 +22,7 @@ sources:
   config: 'size: {{ spec.logs.size | default(1) }}'
 ";
 
-/// The kinds of KubeSphere: those of the chart ks-core that `KS_CORE` names, else such that take whatever is in them.
+/// The kinds of KubeSphere: from the chart ks-core in `KS_CORE`, otherwise kinds with arbitrary fields.
 fn kinds() {
     static KINDS: OnceLock<()> = OnceLock::new();
     KINDS.get_or_init(|| {
@@ -56,7 +56,7 @@ fn lab(name: &str, files: &[(&str, &str)]) -> Lab {
     Lab::new(name, files)
 }
 
-/// Both components, published.
+/// Both components, with published extensions.
 fn logs(name: &str) -> Lab {
     let lab = lab(name, &[("components/base.yaml", BASE), ("components/logs.yaml", LOGS)]);
     publish(&lab, "base", "1.0.0", "");
@@ -64,7 +64,7 @@ fn logs(name: &str) -> Lab {
     lab
 }
 
-/// A repository has an extension in this version, and recommends it.
+/// Publishes this version of an extension and recommends it.
 fn publish(lab: &Lab, name: &str, version: &str, more: &str) {
     lab.apply(&format!(
         "{{apiVersion: kubesphere.io/v1alpha1, kind: Extension, metadata: {{name: NS-{name}}}, \
@@ -99,10 +99,10 @@ async fn extensions_come_in_order_change_and_go_in_reverse() {
     assert_eq!(controller.begun(), ["install ext-life-base 1.0.0", "install ext-life-logs 1.0.0"]);
     let made = plan(&lab, "logs");
     assert_eq!(made["spec"]["extension"], json!({"name": "ext-life-logs", "version": "1.0.0"}));
-    // One without a part in each cluster.
+    // This extension has no part in clusters.
     assert!(made["spec"]["clusterScheduling"].is_null() && plan(&lab, "base")["spec"]["config"].is_null());
 
-    // The same again costs nothing, and a newer recommendation is none of its business.
+    // The same spec sends no request, and a newer recommended version is ignored.
     publish(&lab, "logs", "2.0.0", "");
     let before = engine_requests(&lab);
     pass(&engine, &on(), &[]).await;
@@ -110,7 +110,7 @@ async fn extensions_come_in_order_change_and_go_in_reverse() {
     pass(&engine, &on(), &["logs"]).await;
     assert_eq!(controller.begun(), [""; 0]);
 
-    // Other values; then another version.
+    // Change the values, then the version.
     pass(&engine, &json!({"logs": {"enabled": true, "size": 2}}), &[]).await;
     assert_eq!(controller.begun(), ["upgrade ext-life-logs 1.0.0"]);
     let newer =
@@ -126,7 +126,7 @@ async fn extensions_come_in_order_change_and_go_in_reverse() {
     assert!(!has_plan(&lab, "logs") && !has_plan(&lab, "base"));
 }
 
-/// The stand-in asks as the same user: it only lists, and looks for versions and helm's records.
+/// The requests of the engine. The stand-in uses the same account, but it only lists, and reads versions and helm's records.
 fn engine_requests(lab: &Lab) -> usize {
     let theirs =
         ["list installplans/", "get extensionversions/", "get secrets/sh.helm.release.v1.", "get /api"];
@@ -149,13 +149,13 @@ async fn one_that_fails_is_tried_again_and_after_ten_times_left() {
     let tries = vec!["install ext-fails-logs 1.0.0"; 3];
     assert_eq!(controller.begun()[1..], tries);
 
-    // One that never succeeds.
+    // This release never succeeds.
     controller.fate().failures.insert("ext-fails-logs".to_owned(), 1000);
     let (told, other) = (Told::default(), json!({"logs": {"enabled": true, "size": 2}}));
     let left = |told: &Told| told.failure("logs").is_some_and(|text| text.contains("ten times"));
     pass_until(&engine, &other, &told, "the end of it", left).await;
     assert_eq!(controller.begun(), vec!["upgrade ext-fails-logs 1.0.0"; 11]);
-    // Whoever changes the settings asks for it again.
+    // A user who changes the settings requests a new attempt.
     controller.fate().failures.clear();
     engine.forget_failures();
     pass(&engine, &other, &[]).await;
@@ -181,7 +181,7 @@ async fn one_that_is_not_published_is_named_and_not_waited_for() {
     .await;
     assert!(!has_plan(&lab, "base"), "its controller would do nothing about it");
 
-    // It may come when a repository is read for the first time.
+    // The extension may be published when a repository is read for the first time.
     lab.apply("{apiVersion: kubesphere.io/v1alpha1, kind: Repository, metadata: {name: NS}, spec: {url: 'https://x.example'}}");
     let waits = |told: &Told| {
         told.last("base") == Some(Phase::Progressing("Repository ext-none has not been read yet".to_owned()))
@@ -189,7 +189,7 @@ async fn one_that_is_not_published_is_named_and_not_waited_for() {
     pass_until(&engine, &any, &told, "a wait", waits).await;
     publish(&lab, "base", "1.0.0", "");
     lab.kubectl("patch repository.kubesphere.io ext-none --type=merge -p '{\"status\":{\"lastSyncTime\":\"2026-01-01T00:00:00Z\"}}'");
-    // A version that it does not have.
+    // A version that is not published.
     let other = spec("3.0.0".into());
     let text = "publishes the extension ext-none-base in version 3.0.0; it has 1.0.0";
     pass_until(&engine, &other, &told, "its version", named(text)).await;
@@ -212,7 +212,7 @@ async fn one_that_requires_another_waits_for_it() {
         told.failure("needy").is_some_and(|found| found.starts_with(text))
     };
     pass_until(&engine, &alone, &told, "the name of the other", missing).await;
-    // The order is found, though no definition says it. Nobody here has a cluster of KubeSphere's: that part does not come.
+    // The order is found, although no definition contains it. There is no cluster of KubeSphere, so that part is not installed.
     let both = json!({"needy": true, "base": true});
     let in_cluster = |told: &Told| {
         let text =
@@ -224,7 +224,7 @@ async fn one_that_requires_another_waits_for_it() {
     assert_eq!(plan(&lab, "needy")["spec"]["clusterScheduling"], clusters);
 }
 
-/// Helm refuses to change a release that has such a record.
+/// Helm refuses to change a release with this record.
 fn pending(lab: &Lab) {
     lab.apply(
         "{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, metadata: {name: pending, namespace: NS, \
@@ -232,7 +232,7 @@ fn pending(lab: &Lab) {
     );
 }
 
-/// An engine that waits for nobody who is not there.
+/// An engine with short waits.
 async fn impatient(lab: &Lab) -> Engine {
     lab.engine().await.with_patience(Duration::from_millis(100)).with_helm_limit(Duration::ZERO)
 }
@@ -249,7 +249,7 @@ async fn one_whose_controller_died_in_the_middle_is_looked_at_again() {
     assert_eq!(controller.begun()[1..], vec!["install ext-dies-logs 1.0.0"; 2]);
     assert!(!lab.has("secret/pending"));
 
-    // The hash of the values is noted, and no Job has installed them.
+    // The hash of the values is noted, but no Job has installed them.
     controller.fate().dies.insert("ext-dies-logs".to_owned(), Death::After);
     let told = pass(&engine, &json!({"logs": {"enabled": true, "size": 2}}), &[]).await;
     assert_eq!(told.last("logs"), Some(Phase::Ready));
@@ -345,7 +345,7 @@ async fn other_values_for_one_that_is_not_published_any_more_are_refused() {
     pass_until(&engine, &other, &Told::default(), "the reason", refused).await;
     assert_eq!(controller.begun(), ["install ext-old-logs 1.0.0"]);
 
-    // What only comes after it comes all the same.
+    // A component that only comes after it is installed nevertheless.
     lab.payload_of(&[("components/after.yaml", after)]);
     let came = |told: &Told| refused(told) && told.last("after") == Some(Phase::Ready);
     pass_until(&lab.engine().await, &other, &Told::default(), "the other", came).await;
@@ -356,7 +356,7 @@ async fn other_values_for_one_that_is_not_published_any_more_are_refused() {
 async fn one_that_is_not_published_any_more_goes_and_leaves_nothing() {
     let lab = logs("ext-gone");
     let (engine, controller) = (lab.engine().await, Controller::start(&lab).await);
-    // By way of another version, which its controller sees.
+    // The removal uses another version that the controller knows.
     pass(&engine, &on(), &[]).await;
     withdraw(&lab, "logs", "1.0.0");
     publish(&lab, "logs", "1.1.0", "");
@@ -364,7 +364,7 @@ async fn one_that_is_not_published_any_more_goes_and_leaves_nothing() {
     assert_eq!(told.last("logs"), Some(Phase::Removed));
     assert_eq!(controller.begun().last().unwrap(), "uninstall ext-gone-logs");
 
-    // With no version at all, it stays while helm's release is there.
+    // Without any version, the plan stays while helm's release exists.
     pass(&engine, &on(), &[]).await;
     withdraw(&lab, "logs", "1.1.0");
     let (told, off) = (Told::default(), json!({"base": true}));
@@ -375,7 +375,7 @@ async fn one_that_is_not_published_any_more_goes_and_leaves_nothing() {
     pass_until(&engine, &off, &told, "the reason", stuck).await;
     assert!(has_plan(&lab, "logs") && lab.has("secret -l owner=helm,name=ext-gone-logs"));
     lab.kubectl("delete secret -l owner=helm,name=ext-gone-logs");
-    // Nobody here sees other clusters; this one has no such part.
+    // Other clusters cannot be read. This cluster has no part of the extension.
     let clusters = |value: &str| {
         let status = format!("{{\"status\":{{\"clusterSchedulingStatuses\":{value}}}}}");
         lab.kubectl(&format!("patch installplan ext-gone-logs --type=merge -p '{status}'"));
