@@ -140,7 +140,7 @@ impl Action for Unit {
         };
         let verb = match self.verb(&unit, facts) {
             // `kubeadm init` starts the kubelet, for example.
-            Some("start") if self.force_restart || !self.restart_after.is_empty() => "restart",
+            Some("start") if self.force_restart => "restart",
             verb => verb.unwrap_or("keep"),
         };
         let block = if self.no_block { " --no-block" } else { "" };
