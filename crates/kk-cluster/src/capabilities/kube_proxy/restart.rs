@@ -21,12 +21,12 @@ pub(super) fn broken<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, String)> {
     inputs.nodes().into_iter().filter_map(why).collect()
 }
 
-/// On one node, and when the Service answers there, on the others. Another run begins with another node: a node where a restart does
-/// not help keeps the others from their restart in one run only.
+/// On one node, and when the Service answers there, on the others. The first node is chosen by the random token of the run, so a
+/// node where a restart does not help does not keep the others from their restart in every run.
 pub(super) fn tasks(inputs: &Inputs) -> Vec<Task> {
     let mut hosts: Vec<&Host> = broken(inputs).into_iter().map(|(host, _)| host).collect();
     if !hosts.is_empty() {
-        let run: usize = inputs.owner.bytes().map(usize::from).sum();
+        let run: usize = inputs.token.id.bytes().map(usize::from).sum();
         let first = run % hosts.len();
         hosts.rotate_left(first);
     }
@@ -104,7 +104,7 @@ mod tests {
         let mut inputs = session.create_inputs(&probed).await.unwrap();
         let mut begun_with = Vec::new();
         for run in ["a", "b", "c"] {
-            inputs.owner = run.to_owned();
+            inputs.token.id = run.to_owned();
             let tasks = tasks(&inputs);
             let hosts = |at: usize| tasks[at].hosts.keys().cloned().collect::<Vec<_>>();
             let [first] = &hosts(1)[..] else { panic!("{:?}", hosts(1)) };
@@ -113,6 +113,6 @@ mod tests {
             begun_with.push(first.clone());
         }
         begun_with.sort();
-        assert_eq!(begun_with, names, "each run begins with another node");
+        assert_eq!(begun_with, names, "the token of the run decides");
     }
 }
