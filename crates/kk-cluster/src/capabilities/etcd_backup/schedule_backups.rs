@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{path, program};
 use crate::{
     base::error::BuildError,
-    capabilities::etcd::has_own_view,
+    capabilities::etcd::{has_own_view, membership},
     model::{command::Command, inputs::Inputs},
 };
 
@@ -21,9 +21,9 @@ pub(super) const TIMER: &str = "/etc/systemd/system/backup-etcd.timer";
 /// The minutes between the first backups of two hosts, at most.
 const APART: usize = 5;
 
-/// On every host of etcd, so that the loss of one loses no backup. Their first backups are minutes apart
-/// when the timers start together: each host has a minute by its place among the members, inside the period. A member that joins or
-/// leaves changes the timers of the members after it, in the same command.
+/// On every host of etcd, so that no backup is lost with a host. Timers that start together make their first backups minutes apart:
+/// the position of a host among the members determines its minute in the period. A member that joins or leaves changes the timers
+/// of the members after it, in the same command.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("schedule_backups", "Schedule backups of etcd").background();
     let mut members: Vec<_> =
@@ -32,7 +32,12 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let period = inputs.spec.etcd.backup_period as usize;
     let apart = APART.min(period / members.len().max(1));
     let in_scope = inputs.etcd_hosts().into_iter().map(|(host, facts)| (host, facts, false));
-    let changes_places = matches!(inputs.command, Command::AddNodes | Command::Forget);
+    let joins = || inputs.spec.hosts.iter().any(|host| membership::is_new(inputs, host));
+    let changes_places = match inputs.command {
+        Command::Forget => true,
+        Command::AddNodes => joins(),
+        _ => false,
+    };
     let stays = |(host, facts): &(&Host, &Facts)| {
         let is_outside = !inputs.scope.contains(host) && host.has_role(&Role::Etcd);
         changes_places && is_outside && facts.files.contains_key(TIMER)
@@ -71,7 +76,11 @@ mod tests {
     use kk_engine::{Apply, FileFact};
 
     use super::*;
-    use crate::{model::cluster::Scope, testing};
+    use crate::{
+        capabilities::etcd::{JOINED, JOINED_TEXT},
+        model::cluster::Scope,
+        testing,
+    };
 
     #[tokio::test]
     async fn members_that_stay_get_other_timers_when_another_one_joins_or_leaves() {
@@ -81,12 +90,23 @@ mod tests {
         for facts in probed.facts.values_mut() {
             facts.files.insert(TIMER.into(), FileFact::default());
         }
-        let mut inputs = session.create_inputs(&probed).await.unwrap();
-        inputs.scope = Scope::Hosts(BTreeSet::new());
-        for (command, hosts) in [(Command::Forget, 3), (Command::AddNodes, 3), (Command::Upgrade, 0)] {
+        let joined = FileFact { sha256: kk_util::sha256(JOINED_TEXT.as_bytes()), ..FileFact::default() };
+        for (command, member_joins, hosts) in [
+            (Command::Forget, false, 3),
+            (Command::AddNodes, true, 3),
+            (Command::AddNodes, false, 0),
+            (Command::Upgrade, true, 0),
+        ] {
+            for facts in probed.facts.values_mut() {
+                facts.files.remove(JOINED);
+            }
+            let members = probed.facts.values_mut().skip(usize::from(member_joins));
+            members.for_each(|facts| drop(facts.files.insert(JOINED.into(), joined.clone())));
+            let mut inputs = session.create_inputs(&probed).await.unwrap();
+            inputs.scope = Scope::Hosts(BTreeSet::new());
             inputs.command = command;
             let task = task(&inputs).unwrap();
-            assert_eq!(task.hosts.len(), hosts, "{:?}", inputs.command);
+            assert_eq!(task.hosts.len(), hosts, "{:?} {member_joins}", inputs.command);
             for work in task.hosts.values() {
                 let changes: Vec<String> = work
                     .actions
