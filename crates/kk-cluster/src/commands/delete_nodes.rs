@@ -56,7 +56,8 @@ impl Session {
         let mut found = Findings::default();
         findings(&inputs, leaving, &mut found);
         if stay.clone().next().is_some() {
-            (inputs.api_host, inputs.state) = api_host(stay, &inputs.presence);
+            let (host, state) = api_host(stay, &inputs.presence);
+            inputs = inputs.asked_at(host, state);
             running_cluster::findings(&inputs, &mut found);
         }
         // Of all hosts, also of those that stay.
@@ -74,8 +75,10 @@ impl Session {
             }
         }
         // Nothing is done on a host that is gone for good, also when it answers.
-        inputs.scope = Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() });
-        inputs.scope = delete_cluster::scope(&inputs);
+        let inputs =
+            inputs.within(Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() }));
+        let scope = delete_cluster::scope(&inputs);
+        let inputs = inputs.within(scope);
         let plan = Plan::new(pipeline(&inputs, leaving), &probed.facts)?;
         Ok(Delete { findings: found.0, plan })
     }

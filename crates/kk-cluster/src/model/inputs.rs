@@ -1,19 +1,17 @@
 //! Everything that the tasks of a command are built from. The type is the same for all commands; it is read-only, and the pipeline
 //! made from it is data.
 
-use std::{
-    collections::BTreeSet,
-    ops::{Deref, DerefMut},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, ops::Deref, path::PathBuf, sync::Arc};
 
 use kk_artifact::{Component, Store};
 use kk_config::{Arch, Host};
 use kk_engine::Facts;
 
 use crate::{
-    base::{artifacts::Programs, pki::Pki, requirements::Requirements, supply::Wanted, token::Token},
+    base::{
+        artifacts::Programs, cluster_state::ClusterState, pki::Pki, requirements::Requirements,
+        supply::Wanted, token::Token,
+    },
     model::cluster::{Cluster, Scope},
 };
 
@@ -47,13 +45,20 @@ impl<'a> Deref for Inputs<'a> {
     }
 }
 
-impl DerefMut for Inputs<'_> {
+#[cfg(test)]
+impl std::ops::DerefMut for Inputs<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.cluster
     }
 }
 
-impl Inputs<'_> {
+impl<'a> Inputs<'a> {
+    /// The same inputs with the answers of another control plane's API.
+    pub(crate) fn asked_at(mut self, host: &'a Host, state: ClusterState) -> Self {
+        (self.cluster.api_host, self.cluster.state) = (host, state);
+        self
+    }
+
     /// The same inputs for a part of the hosts.
     pub(crate) fn within(mut self, scope: Scope) -> Self {
         self.cluster.scope = scope;

@@ -18,9 +18,6 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Components whose binaries are replaced in the turn of a running containerd.
-const IN_TURN: [Component; 3] = [Component::Containerd, Component::Runc, Component::CniPlugins];
-
 /// Restarts containerd only if a file that it reads at its start changes in this run, or is newer than the process because an
 /// earlier run was killed. Pods keep running meanwhile. Settings with which it does not start reach only one host. The next
 /// container uses runc and the CNI plugins, so they are replaced in the turn, too.
@@ -30,7 +27,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut candidates = Vec::new();
     for (host, facts) in &hosts {
         let changes = any_needed(&files(inputs, facts)?, facts)
-            || IN_TURN.iter().any(|component| programs::changes(inputs, host, *component));
+            || inputs.runtime.components.iter().any(|component| programs::changes(inputs, host, *component));
         candidates.push(Candidate { host, runs: is_active(facts), changes });
     }
     let rollout = Rollout::new("containerd", &candidates);
@@ -42,7 +39,8 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
             let fetched = programs::replace_in_turn(inputs, host, *component, &mut actions)?;
             Some((*component, fetched))
         };
-        let (replaced, fetched): (Vec<_>, Vec<_>) = IN_TURN.iter().filter_map(replaced).unzip();
+        let (replaced, fetched): (Vec<_>, Vec<_>) =
+            inputs.runtime.components.iter().filter_map(replaced).unzip();
         if !fetched.is_empty() {
             task = task.timeout(programs::UPLOAD_TIMEOUT);
         }
