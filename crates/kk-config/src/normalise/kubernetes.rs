@@ -24,7 +24,7 @@ pub(super) fn kubernetes(
 ) -> Kubernetes {
     refuse_other_distributions(&doc, at, out);
     let version = match &overrides.kubernetes_version {
-        Some(version) => *version,
+        Some(given) => supported(*given, At::nowhere(), out),
         None => version(&doc.version, at.key("version"), out),
     };
     check_names(&doc, at, out);
@@ -150,17 +150,23 @@ fn refuse_other_distributions(doc: &v1alpha2::Kubernetes, at: At<'_>, out: &mut 
 }
 
 pub(super) fn version(text: &str, at: At<'_>, out: &mut Findings<'_>) -> KubeVersion {
-    let message = match text.parse::<KubeVersion>() {
-        Ok(version) if version.is_supported() => return version,
-        Ok(version) => format!("Kubernetes {version} is not supported"),
-        Err(_) => format!("`{text}` is not a Kubernetes version"),
-    };
+    match text.parse::<KubeVersion>() {
+        Ok(version) => supported(version, at, out),
+        Err(error) => refused(error.to_string(), at, out),
+    }
+}
+
+fn supported(version: KubeVersion, at: At<'_>, out: &mut Findings<'_>) -> KubeVersion {
+    if version.is_supported() {
+        return version;
+    }
+    refused(format!("Kubernetes {version} is not supported"), at, out)
+}
+
+fn refused(message: String, at: At<'_>, out: &mut Findings<'_>) -> KubeVersion {
     let example = KubeVersion::default();
-    out.error(
-        at,
-        message,
-        format!("give a version from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}, such as {example}"),
-    );
+    let hint = format!("give a version from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}, such as {example}");
+    out.error(at, message, hint);
     example
 }
 

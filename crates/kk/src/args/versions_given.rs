@@ -1,4 +1,4 @@
-//! Versions on the command line. A version that cannot be one is a usage error of every command.
+//! Versions of Kubernetes and of components on the command line. A version that cannot be one is a usage error of every command.
 
 use kk_config::{KubeVersion, NEWEST_MINOR, OLDEST_MINOR, component_version};
 

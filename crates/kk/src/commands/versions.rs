@@ -86,10 +86,8 @@ fn by_version(catalogue: &Catalogue, component: Component) -> Vec<(String, Strin
 fn show(args: &ShowVersions, printer: &Printer) -> Result<(), Error> {
     let catalogue = catalogue(&args.from)?;
     let kubernetes = args.kubernetes.unwrap_or_default();
-    let versions = Versions::for_kubernetes(kubernetes, &Components::default()).ok_or_else(|| {
-        let hint = "see kk version for the oldest and the newest".to_owned();
-        Error::Usage { message: format!("Kubernetes {kubernetes} is not supported"), hint }
-    })?;
+    let versions = Versions::for_kubernetes(kubernetes, &Components::default())
+        .expect("clap accepts only supported versions");
     let known = |component| {
         let version = versions.of(component);
         let arches = by_version(&catalogue, component).into_iter().find(|(known, _)| *known == version);
