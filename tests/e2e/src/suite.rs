@@ -241,12 +241,15 @@ fn one(tools: &Tools, scenario: &Scenario, shared: &RefCell<Option<Cluster>>, en
 /// Removes downloads, bundles and images below a directory. Logs and the output of commands are kept.
 fn remove_large_files(directory: &Path) -> Result<()> {
     const LARGE: u64 = 1 << 20;
+    const KEPT: [&str; 5] = ["log", "jsonl", "in", "out", "err"];
+    let is_kept =
+        |path: &Path| path.extension().is_some_and(|ending| KEPT.iter().any(|kept| ending == *kept));
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let metadata = fs::symlink_metadata(&path)?;
         if metadata.is_dir() {
             remove_large_files(&path)?;
-        } else if metadata.len() > LARGE && path.extension().is_none_or(|extension| extension != "log") {
+        } else if metadata.len() > LARGE && !is_kept(&path) {
             fs::remove_file(&path)?;
         }
     }
@@ -335,7 +338,9 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("kk-e2e-large-files-{}", std::process::id()));
         let files = directory.join("site/files");
         fs::create_dir_all(&files).unwrap();
-        for (name, size) in [("kubelet", 2 << 20), ("kk.log", 2 << 20), ("cluster.yaml", 100)] {
+        let kept = ["001-create.err", "001-create.out", "journal.jsonl", "kk.log"];
+        let large = kept.iter().chain(&["kubelet"]).map(|name| (*name, 2 << 20));
+        for (name, size) in large.chain([("cluster.yaml", 100)]) {
             fs::write(files.join(name), vec![0; size]).unwrap();
         }
         std::os::unix::fs::symlink("kubelet", files.join("link")).unwrap();
@@ -345,7 +350,9 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
-        assert_eq!(left, ["cluster.yaml", "kk.log", "link"]);
+        let mut expected = [&kept[..], &["cluster.yaml", "link"]].concat();
+        expected.sort_unstable();
+        assert_eq!(left, expected);
         fs::remove_dir_all(&directory).unwrap();
     }
 
