@@ -1,4 +1,4 @@
-//! What tests of this crate share: a session over a sample file, and hosts on which nothing was done yet.
+//! Helpers that the tests of this crate share: a session for a sample file, and hosts that kk has not changed yet.
 
 use std::{
     collections::BTreeMap,

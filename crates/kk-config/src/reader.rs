@@ -1,8 +1,8 @@
 //! Reads a positioned tree by a JSON schema. It reports every unknown key, wrong type, unknown word and number out of range at
 //! its position, and converts the rest into the JSON that serde reads.
 //!
-//! The schema is that from `schema`, so only the features of JSON schema that schemars generates are supported. Scalars are
-//! resolved by the wanted type, because a text may look like a number.
+//! The module `schema` supplies the schema, so only the features of JSON schema that schemars generates are supported. Scalars
+//! are resolved by the wanted type, because a text may look like a number.
 
 use crate::findings::Findings;
 use crate::typing;

@@ -1,4 +1,4 @@
-//! What a scenario works with: the programs, its directory, its deadline, and the cluster that scenarios share.
+//! The context of a scenario: the programs, its directory, its deadline, and the cluster that scenarios share.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -23,7 +23,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// What was given, else what lies beside this program. Errors: a program is not there.
+    /// The given paths, else the programs in the directory of this program. Errors: a program does not exist.
     pub(crate) fn find(
         kk: Option<PathBuf>,
         kk_lab: Option<PathBuf>,

@@ -165,7 +165,7 @@ fn catalogue(spec: &Spec) -> Result<Catalogue, BuildError> {
     }
 }
 
-/// What to do when a bundle lacks something.
+/// The hint for a bundle that lacks something.
 pub(crate) const NOT_IN_BUNDLE: &str = "make the bundle from this file (kk create manifest -f FILE, kk artifact export), or use the versions \
      that it contains";
 

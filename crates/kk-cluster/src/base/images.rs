@@ -15,7 +15,8 @@ impl Images {
         Self { registry: spec.registry.clone(), versions: versions.clone() }
     }
 
-    /// The prefix of an image name without its last part and without a namespace: `registry.k8s.io`, or `private[/namespace]`.
+    /// The text before the last part of an image's name, if the upstream name has no namespace: `registry.k8s.io`, or
+    /// `private[/namespace]`.
     pub(crate) fn repository(&self, upstream: &str) -> String {
         match (&self.registry.private_registry, &self.registry.namespace_override) {
             (None, _) => upstream.to_owned(),

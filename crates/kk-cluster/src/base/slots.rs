@@ -282,7 +282,7 @@ pub(crate) fn kubesphere_removed_slot() -> SlotKey {
     cluster("kubesphere_removed")
 }
 
-/// Where pods answer: lines of a name, a tab, and a URL.
+/// The addresses at which pods answer: lines of a name, a tab, and a URL.
 pub(crate) fn pod_addresses_slot() -> Slot<String> {
     Slot::new("pod_addresses")
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Session {
-    /// The plan for the nodes of the file that are not in the cluster, and what speaks against it.
+    /// The plan for the nodes of the file that are not in the cluster, with its findings.
     ///
     /// # Errors
     /// The plan cannot be built.

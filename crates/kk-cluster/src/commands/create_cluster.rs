@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Session {
-    /// The plan of a create, and what speaks against it.
+    /// The plan of a create, with its findings.
     ///
     /// # Errors
     /// The plan cannot be built.
@@ -30,8 +30,8 @@ impl Session {
         self.plan(inputs, found, probed).await
     }
 
-    /// What a create still finds to do at the end of another command. The cluster was changed by then: the rest is done also when an
-    /// addon cannot be had.
+    /// The plan for the work of a create that remains at the end of another command. The cluster was changed already, so the rest
+    /// is done even if an addon cannot be fetched.
     ///
     /// # Errors
     /// The plan cannot be built.

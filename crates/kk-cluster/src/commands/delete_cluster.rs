@@ -32,7 +32,8 @@ impl Session {
     /// The plan of a delete.
     ///
     /// # Errors
-    /// A host holds a cluster that kk did not make, or the plan cannot be built.
+    /// A host belongs to another cluster or to a cluster that kk did not create, another run works on a host, or the plan cannot
+    /// be built.
     pub fn plan_delete(&self, probed: &Probed) -> Result<Delete, BuildError> {
         let session = self.as_installed(probed, |_| true)?;
         let inputs = session.delete_inputs(probed)?;

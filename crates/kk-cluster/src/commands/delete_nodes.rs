@@ -28,10 +28,10 @@ use crate::{
 };
 
 impl Session {
-    /// Whether the file has all hosts that are to leave.
+    /// Checks that the file contains all hosts that have to leave.
     ///
     /// # Errors
-    /// It does not have one of them.
+    /// The file does not contain one of them.
     pub fn knows(&self, leaving: &Leaving) -> Result<(), BuildError> {
         let known: Vec<&str> = self.spec.hosts.iter().map(|host| host.name.as_str()).collect();
         match leaving.names.iter().find(|name| !known.contains(&name.as_str())) {
@@ -43,11 +43,12 @@ impl Session {
         }
     }
 
-    /// The plan by which hosts leave a cluster that goes on without them. Afterwards the others forget them: see
-    /// [`Session::without`].
+    /// The plan that removes hosts from a cluster, which continues without them. Afterwards their traces are removed from the
+    /// other hosts: see [`Session::without`].
     ///
     /// # Errors
-    /// A name that the file does not have, hosts of another cluster or on which another run works, or the plan cannot be built.
+    /// The file does not contain a name, a host belongs to another cluster, another run works on a host, or the plan cannot be
+    /// built.
     pub async fn plan_leave(&self, probed: &Probed, leaving: &Leaving) -> Result<Delete, BuildError> {
         self.knows(leaving)?;
         let session = self.as_installed(probed, |host| leaving.has(host))?;
@@ -60,7 +61,7 @@ impl Session {
             inputs = inputs.asked_at(host, state);
             running_cluster::findings(&inputs, &mut found);
         }
-        // Of all hosts, also of those that stay.
+        // These checks include the hosts that stay.
         identity::refuse_strangers(&inputs)?;
         other_run::refuse(&inputs)?;
         ca_rotation::findings(&inputs, &mut found);
@@ -74,7 +75,7 @@ impl Session {
                 found.0.push(finding);
             }
         }
-        // Nothing is done on a host that is gone for good, also when it answers.
+        // kk does nothing on a permanently lost host, even if it answers.
         let inputs =
             inputs.within(Scope::Hosts(if leaving.gone { BTreeSet::new() } else { leaving.names.clone() }));
         let scope = delete_cluster::scope(&inputs);
@@ -83,7 +84,8 @@ impl Session {
         Ok(Delete { findings: found.0, plan })
     }
 
-    /// What speaks against the second round, by the facts of before the first: once the hosts have left it is too late for it.
+    /// The blockers of the second round, from the facts before the first round: after the hosts have left, it is too late to
+    /// report them.
     async fn against_forgetting(
         &self,
         probed: &Probed,
@@ -111,13 +113,13 @@ impl Session {
         Ok(findings)
     }
 
-    /// The plan by which the hosts of the file forget those that have left: nothing joins. What speaks against it is what
-    /// speaks against adding nodes: a control plane that is silent now must not be taken for one that was never made.
+    /// The plan that removes the traces of the hosts that have left from the hosts of the file. No node joins. The blockers are
+    /// the same as for adding nodes: a control plane that does not respond must not be mistaken for one that was never created.
     ///
     /// # Errors
     /// The plan cannot be built.
     pub async fn plan_forget(&self, probed: &Probed) -> Result<Create, BuildError> {
-        // Their members have left, too.
+        // The etcd members of the hosts have left, too.
         let inputs = self.inputs_for(Command::Forget, probed).await?;
         self.plan_within(inputs, Findings::default(), probed, |_| Scope::Hosts(BTreeSet::new())).await
     }

@@ -13,8 +13,7 @@ use crate::{
 };
 
 impl Session {
-    /// The plan by which certificates with these names are renewed on all hosts of a cluster that runs, and what speaks
-    /// against it.
+    /// The plan that renews certificates with these names on all hosts of a running cluster, with its findings.
     ///
     /// # Errors
     /// The plan cannot be built.

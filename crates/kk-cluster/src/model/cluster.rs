@@ -1,4 +1,4 @@
-//! A cluster as the user wants it and as its hosts are: everything that is known before the first requirement.
+//! A cluster as the file describes it and as its hosts report it: everything that is known before the requirements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ impl Scope {
     }
 }
 
-/// What depends on the kind of the container runtime and is needed outside of its directory.
+/// Properties of a kind of container runtime that code outside of its directory needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Runtime {
     /// The address of its CRI socket.
@@ -53,17 +53,18 @@ pub(crate) struct Runtime {
     pub unit: &'static str,
     /// The components whose binaries are replaced while the unit is restarted.
     pub components: &'static [Component],
-    /// Shell functions for operations that CRI does not have: `runtime_runs`, `runtime_import`, `runtime_tag`, `runtime_digest` and
-    /// `runtime_run`.
+    /// Shell functions for operations that CRI does not have: `runtime_runs`, `runtime_import`, `runtime_tag`, `runtime_digest`
+    /// and `runtime_run`.
     pub operations: &'static str,
 }
 
-/// What the requirements of capabilities are read from. It is complete when it exists; [`Inputs`](super::inputs::Inputs) adds the
-/// requirements and what they lead to.
+/// The source of the requirements of capabilities. A value is always complete. [`Inputs`](super::inputs::Inputs) adds the
+/// requirements, and data that depends on them.
 pub(crate) struct Cluster<'a> {
     /// The contents of the Cluster file.
     pub spec: &'a Spec,
-    /// Every host of the file by name. Tasks use [`Cluster::hosts`] and similar functions; [`Cluster::facts`] is for a single host.
+    /// Every host of the file by name. Tasks use [`Cluster::hosts`] and similar functions; [`Cluster::facts`] is for a single
+    /// host.
     pub presence: BTreeMap<&'a str, Presence<'a>>,
     /// The hosts that this command may change.
     pub scope: Scope,

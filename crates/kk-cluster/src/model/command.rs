@@ -1,4 +1,4 @@
-//! What kk was asked to do, as far as capabilities depend on it.
+//! The command of a run, as far as capabilities depend on it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ pub(crate) const VERSION: &str = "spec.kubernetes.version";
 /// The fields of the file that hosts leaving the cluster change.
 pub(crate) const ETCD_MEMBERS: &str = "spec.etcd and spec.roleGroups.etcd (kk delete node removes a member)";
 
-/// One variant per command whose plan differs. Which hosts it may change is [`crate::model::cluster::Scope`].
+/// One variant per command whose plan differs. [`crate::model::cluster::Scope`] selects the hosts that it may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// All hosts become what the file says. Also commands that only read, or that save, restore or rotate what a create made.

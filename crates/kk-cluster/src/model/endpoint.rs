@@ -1,5 +1,5 @@
-//! The API behind its name. This is the only place that knows what the name resolves to: on hosts, in pods, on the control machine
-//! and in certificates.
+//! The API behind its name. This is the only place that knows what the name resolves to: on hosts, in pods, on the control
+//! machine and in certificates.
 
 use std::net::Ipv4Addr;
 
@@ -14,7 +14,7 @@ pub(crate) struct Endpoint<'a> {
 }
 
 impl<'a> Endpoint<'a> {
-    /// Of a cluster, as its hosts are.
+    /// The endpoint of a cluster in its current state.
     pub(crate) fn of(cluster: &Cluster<'a>) -> Self {
         let settings = &cluster.spec.control_plane_endpoint;
         Self { settings, current: current(cluster) }
@@ -26,12 +26,12 @@ impl<'a> Endpoint<'a> {
     }
 
     /// The address that the name resolves to. Without a load balancer it belongs to a control plane. While that host or its API
-    /// does not answer, it is the address of the control plane that is asked.
+    /// does not answer, it is the address of the control plane whose API is used.
     pub(crate) fn address(&self) -> Option<Ipv4Addr> {
         self.current
     }
 
-    /// Whether the address is a load balancer of the user's.
+    /// Whether the address belongs to the user's load balancer.
     pub(crate) fn is_balanced(&self) -> bool {
         self.settings.external_address
     }
@@ -67,7 +67,7 @@ impl<'a> Endpoint<'a> {
         (&self.settings.domain, self.settings.port)
     }
 
-    /// Its names in the certificates of API servers.
+    /// Its domain and its address, which the certificates of API servers contain.
     pub(crate) fn in_certificates(&self) -> Vec<String> {
         let address = self.settings.address.map(|address| address.to_string());
         std::iter::once(self.settings.domain.clone()).chain(address).collect()

@@ -1,5 +1,5 @@
-//! Everything that the tasks of a command are built from. The type is the same for all commands; it is read-only, and the pipeline
-//! made from it is data.
+//! Everything that the tasks of a command are built from. The type is the same for all commands; it is read-only, and the
+//! pipeline made from it is data.
 
 use std::{collections::BTreeSet, ops::Deref, path::PathBuf, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
 
 /// The inputs of a pipeline.
 pub(crate) struct Inputs<'a> {
-    /// The cluster, of which the requirements were read.
+    /// The cluster from which the requirements were derived.
     pub cluster: Cluster<'a>,
     /// The requirements of all capabilities together.
     pub requirements: Requirements,

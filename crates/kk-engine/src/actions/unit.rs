@@ -95,7 +95,7 @@ impl Unit {
         facts.units.get(&self.name).is_some_and(|unit| self.verb(unit, facts) == Some("restart"))
     }
 
-    /// What `systemctl` has to do to a unit in this state.
+    /// The verb of `systemctl` that brings a unit from this state into the wanted one.
     fn verb(&self, unit: &UnitFact, facts: &Facts) -> Option<&'static str> {
         let since = if self.reload { unit.changed_since_ms } else { unit.active_since_ms };
         let newer = |path: &String| facts.files.get(path).is_some_and(|file| file.written_ms > since);

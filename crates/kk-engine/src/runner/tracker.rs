@@ -15,7 +15,7 @@ pub(super) struct Tracker {
     counts: Mutex<Counts>,
 }
 
-/// What [`Tracker`] counts.
+/// The counts of [`Tracker`].
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) failures: Vec<TaskFailure>,

@@ -108,7 +108,7 @@ fn change(api: &Api, written: &Mutex<Changes>, ended: &AtomicBool) {
     }
 }
 
-/// Disturbs the operator and samples its memory; the samples in MB.
+/// Disturbs the operator and samples its memory; returns the samples in MB.
 fn sample(plane: &mut ControlPlane, operator: &Operator, time: Duration) -> Vec<f64> {
     let begin = Instant::now();
     let fail = operator.out().join("fail");

@@ -32,7 +32,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     delete_in_two_parts(ctx, &site)
 }
 
-/// What a delete could not reach is cleaned by the next one.
+/// A host that a delete could not reach is cleaned by the next delete.
 fn delete_in_two_parts(ctx: &Context<'_>, site: &Site) -> Result<()> {
     ctx.power("node3", "off")?;
     ctx.kk(site, "delete", &["--all"])?.expect_code(6)?.expect_said(&["node3"])?;

@@ -1,4 +1,4 @@
-//! Hosts and files that no other scenario has: other Debian releases, other ways between pods, one host only. Each variant
+//! Hosts and files that no other scenario has: other Debian releases, other network settings, one host only. Each variant
 //! becomes a cluster, a second create changes nothing, and a delete restores the hosts.
 
 use anyhow::{Context as _, Result};

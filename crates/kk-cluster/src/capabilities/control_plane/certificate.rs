@@ -12,7 +12,8 @@ pub(crate) fn renew(names: &[&str]) -> String {
     script(&[("names", &names.join(" ")), ("keep", "")], RENEW)
 }
 
-/// Runs when everything has read the new certificates, so that a run after a killed one has nothing to resume.
+/// Removes the record of a renewal. It runs when everything has read the new certificates, so that the next run has nothing to
+/// resume.
 pub(crate) const RENEWED: &str = "rm -rf /etc/kubernetes/kubekey/renewal\n";
 
 #[cfg(test)]

@@ -39,7 +39,8 @@ const OTHERS: Duration = Duration::from_mins(2);
 /// cannot start affects only one member. Members that are not healthy are first: while a member is down, the restart of another
 /// one may cost the quorum.
 ///
-/// The task runs in the background, because only tasks of control planes depend on it.
+/// The task runs in the background, because few tasks depend on it: tasks of control planes, and the removal of the notes of
+/// moves.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let turn = turn(inputs);
     let one_by_one = turn.is_some();

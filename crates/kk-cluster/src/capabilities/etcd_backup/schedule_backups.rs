@@ -14,16 +14,16 @@ use crate::{
     model::{command::Command, inputs::Inputs},
 };
 
-/// Where the timer's units are; the names are KubeKey's.
+/// The paths of the timer's units; the names are KubeKey's.
 const SERVICE: &str = "/etc/systemd/system/backup-etcd.service";
 pub(super) const TIMER: &str = "/etc/systemd/system/backup-etcd.timer";
 
 /// The minutes between the first backups of two hosts, at most.
 const APART: usize = 5;
 
-/// On every host of etcd, so that no backup is lost with a host. Timers that start together make their first backups minutes apart:
-/// the position of a host among the members determines its minute in the period. A member that joins or leaves changes the timers
-/// of the members after it, in the same command.
+/// On every host of etcd, so that the loss of one loses no backup. Their first backups are minutes apart
+/// when the timers start together: each host has a minute by its place among the members, inside the period. A member that joins
+/// or leaves changes the timers of the members after it, in the same command.
 pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     let mut task = Task::new("schedule_backups", "Schedule backups of etcd").background();
     let mut members: Vec<_> =

@@ -1,4 +1,4 @@
-//! Remove files that the cluster's binaries wrote on a node.
+//! Remove files that the components of the cluster wrote on a node.
 
 use kk_engine::{HostWork, Kind, Task, actions::Command};
 

@@ -1,5 +1,5 @@
-# Removes the files that the cluster's binaries wrote on a node. Directories that contain only the cluster's data are emptied; the
-# directories themselves are removed only if kk created them.
+# Removes the files that the components of the cluster wrote on a node. Directories that contain only the cluster's data are
+# emptied; the directories themselves are removed only if kk created them.
 # shellcheck disable=SC2154 # cni stands before this script
 flags=/etc/systemd/system/kubelet.service.d/10-kubeadm.conf
 other=$(sed -nE '/^Environment="KUBELET_KK_ARGS=/s/.* --root-dir=([^ "]*).*/\1/p' "$flags" 2>/dev/null) || other=

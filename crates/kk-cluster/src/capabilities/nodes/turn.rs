@@ -35,8 +35,8 @@ pub(crate) fn drains(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     is_begun(facts) || !is_cordoned(host) && inputs.spec.nodes().iter().any(takes_pods)
 }
 
-/// Runs before all tasks that change the host. A mark on the host shows that kk cordoned the node: it is written before that, and
-/// removed after the node accepts pods again.
+/// Runs before all tasks that change the host. A mark on the host shows that kk cordoned the node: it is written before the node
+/// is cordoned, and removed after the node accepts pods again.
 pub(crate) fn begin(inputs: &Inputs, host: &Host, how: &Drain) -> Vec<Task> {
     let mark =
         HostWork::new(vec![Box::new(File::text(UPGRADING, ""))]).provides(slots::turn_begun_slot(&host.name));

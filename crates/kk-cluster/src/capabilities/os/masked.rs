@@ -5,7 +5,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Of the units that kk writes and that everything depends on. A delete restores the masks.
+/// Reports masked units among the units that kk writes and that everything depends on. A delete restores the masks.
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     let units = ["etcd", inputs.runtime.unit, "kubelet"];
     for (host, facts) in inputs.hosts() {

@@ -131,8 +131,8 @@ pub(crate) fn of_cluster<'a>(
     notes(presence, api_host, spec).into_iter().find(|recorded| recorded.is_for(spec.kubernetes.version))
 }
 
-/// The note with exactly the file's version of Kubernetes, on a control plane before its turn to another version; else the result
-/// of [`of_cluster`].
+/// The first note with exactly the file's version of Kubernetes. In an upgrade from that version, control planes before their
+/// turn have such a note. Otherwise the result of [`of_cluster`].
 pub(crate) fn of_version<'a>(
     presence: &BTreeMap<&'a str, Presence<'a>>,
     api_host: &Host,

@@ -1,4 +1,4 @@
-//! The plans of the commands, and what comes with them.
+//! The plans of the commands, with their findings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,23 +28,23 @@ use crate::{
     },
 };
 
-/// What `kk create cluster` would do.
+/// The plan of `kk create cluster`.
 pub struct Create {
-    /// What the person should know first. With an error among them the plan must not run.
+    /// Findings that the user should know first. If one of them is an error, the plan must not run.
     pub findings: Vec<Finding>,
-    /// What is to be done.
+    /// The work.
     pub plan: Plan,
-    /// Things to say: programs whose sum no catalogue knows.
+    /// Messages about binaries whose checksum no catalogue contains.
     pub notes: Vec<String>,
-    /// Hosts that did not answer and that the plan cannot do without: with one among them it must not run.
+    /// Hosts that did not answer and that the plan needs: if there is one, the plan must not run.
     pub needed: BTreeMap<String, Failure>,
-    /// What the plan leaves of the certificates of the control planes.
+    /// The certificates of the control planes that the plan does not renew.
     pub certificates: Certificates,
-    /// The nodes that join a cluster that runs.
+    /// The nodes that join.
     pub joining: Vec<Host>,
-    /// Warnings about the addons of which something cannot be had, and which the plan leaves as they are.
+    /// Warnings about addons that the plan leaves out, because a part of them cannot be fetched.
     pub left_out: Vec<Finding>,
-    /// The nodes whose pods are moved first in the turn of an upgrade, by name.
+    /// Names of the nodes that are drained at the beginning of a turn of an upgrade.
     pub drained: BTreeSet<String>,
 }
 
@@ -54,8 +54,8 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Until when the certificates of the control planes are valid, once the plan was carried out: those that stay, and the
-    /// administrator's, which is as old as those that were made.
+    /// Until when the certificates of the control planes are valid after the plan was carried out. This compares the remaining
+    /// certificates with the administrator's, which is as old as the renewed ones.
     pub fn until(&self, kubeconfig: &Path) -> Option<String> {
         let text = std::fs::read_to_string(kubeconfig).ok()?;
         let admin = certificates::of_kubeconfig(&text)?;
@@ -68,16 +68,16 @@ impl Certificates {
     }
 }
 
-/// What `kk delete cluster` would do.
+/// The plan of `kk delete cluster`.
 pub struct Delete {
-    /// What the person should know first.
+    /// Findings that the user should know first.
     pub findings: Vec<Finding>,
-    /// What is to be done.
+    /// The work.
     pub plan: Plan,
 }
 
 impl Session {
-    /// What a create does, but for the hosts of a scope, in a cluster that runs as the file says.
+    /// The plan of a create for the hosts of a scope, in a running cluster that matches the file.
     pub(in crate::commands) async fn plan_within(
         &self,
         inputs: Inputs<'_>,
@@ -92,7 +92,7 @@ impl Session {
         self.plan(inputs, found, probed).await
     }
 
-    /// Whether the API of a cluster that runs answers.
+    /// Whether the API of a running cluster answers.
     ///
     /// # Errors
     /// As [`Session::plan_create`].
@@ -131,8 +131,8 @@ impl Session {
         Ok(Create { findings, plan, notes, needed, certificates, joining, left_out, drained })
     }
 
-    /// What the cluster looks like, and what a create would do about it. Only the hosts are asked, not where downloads come
-    /// from.
+    /// The status of the cluster, and the changes that a create would make. Only the hosts are queried, not the servers of
+    /// downloads.
     ///
     /// # Errors
     /// As [`Session::plan_create`].
@@ -143,7 +143,7 @@ impl Session {
         Ok(status::of(&inputs, findings, plan.changes()))
     }
 
-    /// Until when the certificates are valid, soonest first.
+    /// The certificates by expiry, the earliest first.
     ///
     /// # Errors
     /// As [`Session::plan_create`].

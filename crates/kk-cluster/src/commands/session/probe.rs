@@ -1,4 +1,4 @@
-//! What the hosts say, and what a command is built from.
+//! Queries the hosts, and builds the inputs of a command from their answers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -32,7 +32,7 @@ use crate::{
 };
 
 impl Session {
-    /// Asks all hosts at once, one round trip each. `answered` gets the name of each host that did.
+    /// Queries all hosts at once, one round trip each. `answered` receives the name of each host that answered.
     ///
     /// # Errors
     /// The questions cannot be written, for example because a template is broken.
@@ -51,7 +51,7 @@ impl Session {
         Ok(self.probe(specs, cancel, answered).await)
     }
 
-    /// Asks all hosts what a delete has to know.
+    /// Queries all hosts for the facts that a delete needs.
     pub async fn probe_for_delete(&self, cancel: &CancellationToken, answered: impl Fn(&str)) -> Probed {
         let options = &self.settings.options;
         let specs = self.spec.hosts.iter().map(|host| (host, probe::delete_spec(host, options))).collect();
@@ -84,7 +84,7 @@ impl Session {
         probed
     }
 
-    /// Hosts of which nothing is known yet: what is built from them says what to ask.
+    /// Hosts without facts: a pipeline that is built from them declares the questions.
     pub(in crate::commands) fn nothing(&self) -> Probed {
         let facts = self.spec.hosts.iter().map(|host| (host.name.clone(), Facts::default())).collect();
         Probed { facts, failures: BTreeMap::new() }
@@ -94,7 +94,7 @@ impl Session {
         self.inputs_for(Command::Create, probed).await
     }
 
-    /// For every command whose plan is that of a create, with a smaller scope.
+    /// The inputs of a command whose plan is the plan of a create, perhaps with a smaller scope.
     pub(crate) async fn inputs_for<'a>(
         &'a self,
         command: Command,
@@ -125,7 +125,7 @@ impl Session {
         Ok(inputs.within(scope))
     }
 
-    /// What the control machine has of etcd's CA, for commands that sign nothing by it.
+    /// The CA of etcd on the control machine, for commands that sign nothing with it.
     pub(in crate::commands) fn no_pki(&self) -> Result<Pki, BuildError> {
         Pki::to_identify(&self.directory().join("pki/etcd"))
     }
@@ -176,7 +176,7 @@ impl Session {
         }
     }
 
-    /// Pins win over the versions that the cluster has, and those over the defaults.
+    /// The versions of the components: pins override the cluster's versions, which override the defaults.
     pub(in crate::commands) fn versions<'a>(
         &self,
         presence: &BTreeMap<&'a str, Presence<'a>>,
@@ -189,7 +189,7 @@ impl Session {
     }
 }
 
-/// Which hosts answered, and what.
+/// Whether each host answered, and with what result.
 pub(in crate::commands) fn presence(probed: &Probed) -> BTreeMap<&str, Presence<'_>> {
     let present = probed.facts.iter().map(|(host, facts)| (host.as_str(), Presence::Probed(facts)));
     let absent = probed.failures.iter().map(|(host, why)| (host.as_str(), Presence::Absent(why)));

@@ -1,4 +1,4 @@
-//! The way of an upgrade: minor versions that follow each other, and components that get or keep a version.
+//! Steps of an upgrade: consecutive minor versions, and components that get or keep a version.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -49,7 +49,7 @@ fn two_nodes(version: KubeVersion) -> Spec {
     spec
 }
 
-/// The two nodes, which have been brought to what this session says, with lines of their note on versions.
+/// The two nodes at the version of this session, with these lines in their note of versions.
 async fn running(session: &Session, note: &str) -> Probed {
     let version = session.spec().kubernetes.version;
     let nodes = ["n1", "n2"].map(|name| format!("Node\t{name}\tTrue\t{version}\t\t\t\n")).concat();
@@ -62,7 +62,7 @@ async fn running(session: &Session, note: &str) -> Probed {
     probed
 }
 
-/// What is done in the turn of a host, and what speaks against it. Nothing is looked for in the network.
+/// The tasks in the turn of a host, and its errors. The network is not used.
 async fn turn(session: &Session, probed: &Probed, host: &str) -> (Vec<String>, Vec<Finding>) {
     let names = BTreeSet::from([host.to_owned()]);
     let inputs = session.upgrade_inputs(probed, names.clone()).await.unwrap();
@@ -171,8 +171,8 @@ async fn a_component_gets_another_version_in_a_turn_and_an_older_minor_version_n
     }
 }
 
-/// What the command line names is what has failed. `note` is for the version of before, or for the one that n1 has got in an earlier
-/// run.
+/// The versions of the command line are those that failed. `note` is for the previous version, or for the version that n1 got in
+/// an earlier run.
 #[tokio::test]
 async fn hosts_are_put_back_to_what_the_cluster_had_but_for_etcd_whose_data_cannot_go_back() {
     let directory = tempfile::tempdir().unwrap();
@@ -207,7 +207,7 @@ async fn hosts_are_put_back_to_what_the_cluster_had_but_for_etcd_whose_data_cann
     }
 }
 
-/// n1 has had its turn to v1.37.1, and n2 was put back. What says so may be only one of three.
+/// n1 has had its turn to v1.37.1, and n2 was rolled back. Only one of three sources may show the version of n1.
 #[tokio::test]
 async fn no_version_on_the_way_is_older_than_that_of_a_control_plane() {
     let directory = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ async fn no_version_on_the_way_is_older_than_that_of_a_control_plane() {
     );
 }
 
-/// The note of n1, whose turn has been, or which has failed after its note was written.
+/// n1 has had its turn, or its turn failed after its note was written.
 #[tokio::test]
 async fn hosts_get_back_the_containerd_of_before_although_a_note_says_a_newer_one() {
     let directory = tempfile::tempdir().unwrap();
@@ -273,7 +273,7 @@ async fn hosts_get_back_the_containerd_of_before_although_a_note_says_a_newer_on
     }
 }
 
-/// Nothing but the mark shows a run that was killed after the drain of n2: all has the versions of before.
+/// Only the mark shows a run that was killed after the drain of n2: everything has the previous versions.
 #[tokio::test]
 async fn a_create_ends_the_turn_that_an_upgrade_has_left_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
@@ -337,7 +337,7 @@ async fn a_member_of_etcd_that_is_sick_is_named_unless_its_own_turn_has_begun() 
     }
 }
 
-/// The API is asked at n1, which the upgrade has not reached.
+/// The API is queried at n1, which the upgrade has not reached.
 #[tokio::test]
 async fn a_create_leads_no_control_plane_back_that_an_upgrade_has_reached() {
     let directory = tempfile::tempdir().unwrap();
@@ -351,7 +351,7 @@ async fn a_create_leads_no_control_plane_back_that_an_upgrade_has_reached() {
     }
 }
 
-/// n1 came to the new version in a run that ended early; n2 is in the middle of its turn.
+/// n1 got the new version in a run that ended early; n2 is in the middle of its turn.
 #[tokio::test]
 async fn what_has_the_new_version_before_its_turn_keeps_it() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The plans of an upgrade: its way, its fetches, its turns, and whose versions they lead to.
+//! The plans of an upgrade: its versions, its fetches and its turns, and the sessions for the versions before and after a turn.
 
 use std::collections::BTreeSet;
 
@@ -29,15 +29,15 @@ use crate::{
     },
 };
 
-/// What `kk upgrade` fetches for one version before the first turn.
+/// The downloads of `kk upgrade` for one version, before the first turn.
 pub struct Fetch {
-    /// What cannot be fetched.
+    /// Files that cannot be fetched.
     pub findings: Vec<Finding>,
-    /// What is to be done.
+    /// The work.
     pub plan: Plan,
 }
 
-/// The way of a cluster to another version of Kubernetes.
+/// The steps of a cluster to another version of Kubernetes.
 pub struct Hops {
     /// The oldest version of its nodes.
     pub from: KubeVersion,
@@ -45,15 +45,15 @@ pub struct Hops {
     pub hops: Vec<KubeVersion>,
     /// Its hosts in the order of their turns.
     pub turns: Vec<String>,
-    /// What else gets another version, as `etcd 3.6.12 -> 3.6.14`.
+    /// Other components that get another version, as `etcd 3.6.12 -> 3.6.14`.
     pub components: Vec<String>,
 }
 
 impl Session {
-    /// The versions through which the cluster goes to the file's.
+    /// The versions through which the cluster is upgraded to the file's version.
     ///
     /// # Errors
-    /// A version on the way is older than the cluster's or a control plane's, or one in between is not known.
+    /// One of these versions is older than the cluster's or a control plane's, or a version in between is not known.
     pub async fn hops(&self, probed: &Probed) -> Result<Hops, BuildError> {
         let inputs = self.create_inputs(probed).await?;
         let target = self.spec.kubernetes.version;
@@ -74,10 +74,10 @@ impl Session {
         self.with_spec(spec)
     }
 
-    /// The same cluster, in which these components keep the versions that it has, whatever the file says.
+    /// The same cluster, in which these components keep their current versions, regardless of the file.
     ///
     /// # Errors
-    /// The cluster does not say which versions it has.
+    /// The cluster does not report its versions.
     pub fn hold(&self, probed: &Probed, held: &[Component]) -> Result<Self, BuildError> {
         let presence = presence(probed);
         let (api_host, state) = api_host(self.spec.control_planes(), &presence);
@@ -87,7 +87,7 @@ impl Session {
             let pin = spec.components.iter_mut().find(|(key, _)| *key == component.version_key());
             match (recorded.of_component(*component), pin) {
                 (Some(there), Some((_, pin))) => *pin = Some(there.to_owned()),
-                // That there is none is said with the first turn.
+                // The first turn reports that there is no cluster.
                 _ if !state.is_initialised() => {}
                 _ => {
                     return Err(BuildError::config(
@@ -100,8 +100,8 @@ impl Session {
         self.with_spec(spec)
     }
 
-    /// The cluster as it is: what hosts get back whose turn on the way to `next` fails. `etcd`: the versions that its members run.
-    /// Only etcd does not go back to an older minor version, because its data cannot.
+    /// The cluster with its current versions, to which hosts are rolled back if their turn to `next` fails. `etcd` contains the
+    /// versions that its members run. Only etcd is not downgraded to an older minor version, because its data cannot be.
     ///
     /// # Errors
     /// As [`Session::open`].
@@ -118,11 +118,11 @@ impl Session {
         let mut spec = before.spec.clone();
         let recorded = of_version(&presence, api_host, &spec);
         if let Some(recorded) = &recorded {
-            // Not the pins of the file or of the command line: they say where the way leads.
+            // The pins of the file and of the command line do not count: they are the target of the upgrade.
             spec.components = recorded.behind(&Components::default());
             before = before.with_spec(spec.clone())?;
         }
-        // A note may be of after the turn of its host, and a member in the middle of its own.
+        // A note may have been written after the turn of its host, and a member may be in the middle of its own turn.
         let notes = [recorded, of_any_version(&presence, api_host, &spec)];
         let versions = notes.iter().flatten().filter_map(|note| note.of_component(Component::Etcd));
         let there = oldest(versions.chain(etcd.iter().map(String::as_str)));
@@ -136,8 +136,8 @@ impl Session {
         Ok(before)
     }
 
-    /// What the cluster itself says against an upgrade, in a round of its own: nothing where nothing is to be done. `drained`: the
-    /// nodes that the turns of the first version drain.
+    /// Blockers of an upgrade that only the cluster itself knows, from an additional round. Without work for the upgrade, there
+    /// is no such round. `drained` contains the nodes that the turns of the first version drain.
     ///
     /// # Errors
     /// As [`Session::plan_create`].
@@ -151,12 +151,12 @@ impl Session {
     ) -> Result<Vec<Finding>, BuildError> {
         let inputs = self.create_inputs(probed).await?;
         let mut found = Findings::default();
-        // It is deployed after the last turn, which is too late to refuse it.
+        // KubeSphere is deployed after the last turn, which is too late to refuse it.
         KubeSphere.findings(&inputs, &mut found);
-        // Why it cannot be asked is said with the first turn.
+        // If the API cannot be queried, the first turn reports why.
         let drained: BTreeSet<String> = match way.hops.len() {
             0 | 1 => drained,
-            // What the first version leaves as it is, a later one changes.
+            // A later version changes the nodes that the first version does not change.
             _ => {
                 let drains =
                     inputs.nodes().into_iter().filter(|(host, facts)| turn::drains(&inputs, host, facts));
@@ -173,7 +173,8 @@ impl Session {
         Ok(found.0)
     }
 
-    /// The plan by which the programs of this version come to the control machine and its images to the nodes, and what cannot.
+    /// The plan that fetches the binaries of this version to the control machine and its images to the nodes, and reports missing
+    /// ones.
     ///
     /// # Errors
     /// The plan cannot be built.
@@ -185,8 +186,8 @@ impl Session {
         Ok(Fetch { findings, plan: Plan::new(pipeline::fetch(&inputs)?, &probed.facts)? })
     }
 
-    /// What is missing of this version, from which an upgrade goes, when a turn that fails is to be put back. Only a bundle can lack
-    /// it: else it is downloaded.
+    /// A warning about files of this version that a rollback would need and that are missing; this version is the one before the
+    /// upgrade. Only a bundle can lack them: without a bundle, they are downloaded.
     pub async fn missing_to_put_back(&self, probed: &Probed) -> Option<Finding> {
         let names = self.spec.hosts.iter().map(|host| host.name.clone()).collect();
         match self.upgrade_inputs(probed, names).await {
@@ -195,15 +196,15 @@ impl Session {
         }
     }
 
-    /// Whether the turn of a host in an upgrade has begun and not ended.
+    /// Whether the turn of a host in an upgrade has begun and is not finished.
     pub fn is_in_turn(&self, probed: &Probed, name: &str) -> bool {
         probed.facts.get(name).is_some_and(turn::is_begun)
     }
 
-    /// The nodes that have the version of this session before their turn: they do not lose it when that turn fails.
+    /// The nodes that have the version of this session already before their turn: if that turn fails, they keep it.
     ///
     /// # Errors
-    /// What was found makes no sense.
+    /// The inputs cannot be built from the answers.
     pub async fn with_version(&self, probed: &Probed) -> Result<BTreeSet<String>, BuildError> {
         let inputs = self.create_inputs(probed).await?;
         let version = self.spec.kubernetes.version.to_string();
@@ -215,7 +216,7 @@ impl Session {
         Ok(nodes.map(|(name, _)| name.clone()).collect())
     }
 
-    /// The plan of the turn of some hosts, with which they get the file's version.
+    /// The plan of the turn of these hosts, in which they get the file's version.
     ///
     /// # Errors
     /// The plan cannot be built.
@@ -231,7 +232,7 @@ impl Session {
         Ok(Create { drained, ..self.plan_upgrade(inputs, probed, turn.pipeline).await? })
     }
 
-    /// The plan by which hosts whose turn has failed get this version again, and take pods.
+    /// The plan that rolls hosts whose turn failed back to this version, and lets them accept pods again.
     ///
     /// # Errors
     /// The plan cannot be built.
@@ -245,7 +246,7 @@ impl Session {
         self.plan_of(inputs, Findings::default(), probed, pipeline).await
     }
 
-    /// The plan by which a cluster whose control planes all have the file's version gets its add-ons.
+    /// The plan that installs the add-ons in a cluster whose control planes all have the file's version.
     ///
     /// # Errors
     /// The plan cannot be built.

@@ -1,4 +1,4 @@
-//! Where the programs of the control plane are.
+//! The paths of the programs of the control plane.
 
 use std::path::PathBuf;
 

@@ -14,7 +14,8 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// All nodes. Nodes whose kubelet is down are first, because nothing can fail there. Nodes that join in this run are last.
+/// All nodes. Nodes whose kubelet is down are first, because wrong settings cannot make them worse. Nodes that join in this run
+/// are last.
 pub(crate) fn of_kubelets(inputs: &Inputs) -> Result<Rollout, BuildError> {
     let mut hosts = inputs.nodes();
     hosts.sort_by_key(|(host, facts)| {
@@ -104,7 +105,7 @@ mod tests {
             first
         };
         assert!(is_worker(&first));
-        // On a node whose kubelet is down nothing can fail, even on a control plane.
+        // Wrong settings cannot make a node with a stopped kubelet worse, even a control plane.
         let down = spec.first_control_plane().name.clone();
         probed.facts.get_mut(&down).unwrap().units.clear();
         let inputs = session.create_inputs(&probed).await.unwrap();

@@ -1,8 +1,8 @@
 # Pods with hostNetwork keep the address of the node and the names in /etc/hosts from their start: flannel, Calico and kube-proxy
 # do. This script restarts the pods that are older than the kubelet or than the mark of the move. If the address of the node
 # changed, all of them lose their sandbox, and the kubelet starts them in a new one. If only the address of the API changed, $only
-# names the DaemonSets (namespace/name) whose pods are deleted with their grace period: users' pods find the API by its Service.
-# Static pods stay, because the components of a control plane have moved before.
+# names the DaemonSets (namespace/name) whose pods are deleted with their grace period: all other pods find the API by its
+# Service. Static pods stay, because the components of a control plane have moved before.
 # shellcheck disable=SC2154 # node, address, mark and only stand before this script, and the function began
 export KUBECACHEDIR="$PWD/cache" TZ=UTC
 has_address() {

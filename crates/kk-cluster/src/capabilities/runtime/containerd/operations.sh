@@ -10,7 +10,8 @@ runtime_tag() { ctr -n k8s.io images tag --force "$1" "$2"; }
 # Prints the digest of the image $1; nothing if the image does not exist.
 runtime_digest() { ctr -n k8s.io images ls "name==$1" | awk 'NR > 1 { print $3 }'; }
 
-# Runs a container once. $1: its image, $2: its name, then the command and its arguments. An earlier run may have left it.
+# Runs a container once. $1: its image, $2: its name, then the command and its arguments. An earlier run may have left a container
+# of this name.
 runtime_run() {
     ctr -n k8s.io tasks rm -f "$2" >/dev/null 2>&1 || :
     ctr -n k8s.io containers rm "$2" >/dev/null 2>&1 || :
