@@ -2,6 +2,36 @@
 # shellcheck disable=SC2154 # user stands before this script
 may_become_root() {
     LC_ALL=C sudo -n -l -U "$user" 2>/dev/null | awk '
-        /^ +\((ALL|root)[^)]*\)/ && /[ :]ALL$/ { free = /NOPASSWD: ([A-Z_]+: )*ALL$/ }
+        /^ +\([^)]*\) / {
+            users = commands = $0
+            sub(/^ +\(/, "", users)
+            sub(/ *[:)].*/, "", users)
+            sub(/^ +\([^)]*\) +/, "", commands)
+            gsub(/\\,/, "_", commands) # a comma in the arguments of a command
+            # Groups and uids may stand for root, too: such a rule can only take the right away.
+            is_root = may_be_root = 0
+            count = split(users, names, / *, */)
+            for (i = 1; i <= count; i++) {
+                if (names[i] == "ALL" || names[i] == "root") is_root = may_be_root = 1
+                if (names[i] ~ /^[#%+]/) may_be_root = 1
+            }
+            if (!may_be_root) next
+            has_exception = users ~ /!/ || commands ~ /!/
+            # A tag is valid for all commands behind it.
+            without_password = 0
+            count = split(commands, list, / *, */)
+            for (i = 1; i <= count; i++) {
+                while (match(list[i], /^[A-Z]+: */)) {
+                    tag = substr(list[i], 1, RLENGTH)
+                    if (tag ~ /^NOPASSWD:/) without_password = 1
+                    if (tag ~ /^PASSWD:/) without_password = 0
+                    list[i] = substr(list[i], RLENGTH + 1)
+                }
+                is_limited = sub(/^([A-Za-z0-9_]+[=:][^ ]* +)+/, "", list[i])
+                if (list[i] == "ALL" || list[i] == "!ALL")
+                    free = is_root && without_password && !has_exception && !is_limited
+                else if (list[i] ~ /^!/) free = 0
+            }
+        }
         END { exit !free }'
 }
