@@ -237,15 +237,17 @@ mod tests {
                 tasks.iter().filter_map(|task| task.hosts.get(&host.name)).flat_map(|work| &work.actions);
             actions.filter(|action| action.check(facts).is_needed()).count()
         };
-        for (left, changed) in [(100, 0), (29, 3), (-1, 3)] {
+        for (left, of_user, changed) in
+            [(100, "yes", 0), (29, "yes", 3), (-1, "yes", 3), (-1, "no right", 2), (-1, "no home", 2)]
+        {
             let spoil = |facts: &mut Facts| {
                 let admin = FileFact { sha256: "same".into(), ..FileFact::default() };
                 facts.files.insert(ADMIN_CONF.into(), admin);
                 facts.reply(&USABLE, "yes");
-                facts.reply(&USABLE_BY_USER, "yes");
+                facts.reply(&USABLE_BY_USER, of_user);
                 facts.reply(&CERTIFICATES, answer("admin.conf", "", left));
             };
-            assert_eq!(on_control_plane(spoil, changes).await, changed, "{left}");
+            assert_eq!(on_control_plane(spoil, changes).await, changed, "{left} {of_user}");
         }
     }
 

@@ -1,10 +1,10 @@
 //! Install the kubeconfig for the user who logs in to a control plane, where that is not root.
 
 use kk_config::Host;
-use kk_engine::{Answer, HostWork, Question, Task, actions::Command, question};
+use kk_engine::{Answer, HostWork, Question, Task, actions::Command};
 
 use crate::{
-    base::{shell::script, slots},
+    base::{findings::Findings, shell::script, slots},
     capabilities::control_plane,
     model::inputs::Inputs,
 };
@@ -12,8 +12,28 @@ use crate::{
 /// Defines `may_become_root`.
 const MAY_BECOME_ROOT: &str = include_str!("may_become_root.sh");
 
-/// Whether the user's kubeconfig reaches the cluster. A user who gets none needs none.
-pub(crate) const USABLE: Question<bool> = Question::new("user_kubeconfig", "", question::yes_or_no);
+/// The kubeconfig of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UserCopy {
+    /// It reaches the cluster.
+    Usable,
+    /// It does not exist, or does not reach the cluster.
+    Missing,
+    /// The user gets none, because sudo does not let the user run everything as root without a password.
+    NoRight,
+    /// The user gets none, because there is no home directory for it.
+    NoHome,
+}
+
+/// Whether the user's kubeconfig reaches the cluster, and whether the user gets one at all.
+pub(crate) const USABLE: Question<UserCopy> =
+    Question::new("user_kubeconfig", "", |printed| match printed.trim() {
+        "yes" => Some(UserCopy::Usable),
+        "no" => Some(UserCopy::Missing),
+        "no right" => Some(UserCopy::NoRight),
+        "no home" => Some(UserCopy::NoHome),
+        _ => None,
+    });
 
 /// Like root's, for a user who becomes root without a password: the administrator's rights are nothing new for them. A kubeconfig needs
 /// no password either, so it would give more than sudo to a process of a user whom sudo asks for one.
@@ -24,8 +44,10 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         let text = script(&[("user", &host.user)], &install_for_user());
         let question = question(host);
         let copy = Command::new(format!("write the kubeconfig of {}", host.user), text)
-            .when(move |facts| {
-                renewed || matches!(facts.answer(&USABLE), Answer::Answered(false) | Answer::NotAsked)
+            .when(move |facts| match facts.answer(&USABLE) {
+                Answer::Answered(UserCopy::NoRight | UserCopy::NoHome) => false,
+                Answer::Answered(UserCopy::Missing) | Answer::NotAsked => true,
+                Answer::Answered(UserCopy::Usable) | Answer::Unanswered(_) => renewed,
             })
             .reads(move |probe| probe.ask(&question));
         task = task.on(&host.name, HostWork::new(vec![Box::new(copy)]).needs(slots::joined_slot(&host.name)));
@@ -33,17 +55,34 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
+/// Why users get no kubeconfig.
+pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
+    for (host, facts) in inputs.control_planes() {
+        let user = &host.user;
+        let why = match facts.answer(&USABLE).answered() {
+            Some(UserCopy::NoRight) => {
+                format!("the user {user} may not run every command as root without a password")
+            }
+            Some(UserCopy::NoHome) => format!("the user {user} has no home directory"),
+            Some(UserCopy::Usable | UserCopy::Missing) | None => continue,
+        };
+        let instead = "use sudo kubectl there, or the kubeconfig on the control machine";
+        found.adapted(host, why, format!("{user} gets no kubeconfig; {instead}"));
+    }
+}
+
 fn install_for_user() -> String {
     [MAY_BECOME_ROOT, include_str!("install_for_user.sh")].concat()
 }
 
-fn question(host: &Host) -> Question<bool> {
+fn question(host: &Host) -> Question<UserCopy> {
     USABLE.with_snippet(script(&[("user", &host.user)], &is_usable()))
 }
 
 fn is_usable() -> String {
     let home = "home=$(getent passwd \"$user\" | cut -d : -f 6)\n";
-    let gets_none = "[ -d \"$home\" ] && may_become_root || { echo yes; exit; }\n";
+    let gets_none =
+        "[ -d \"$home\" ] || { echo no home; exit; }\nmay_become_root || { echo no right; exit; }\n";
     [MAY_BECOME_ROOT, home, gets_none, "theirs=$home/.kube/config\n", include_str!("usable.sh")].concat()
 }
 
@@ -51,19 +90,24 @@ fn is_usable() -> String {
 mod tests {
     use std::{fs, os::unix::fs::MetadataExt as _};
 
-    use kk_engine::Plan;
-
     use super::*;
-    use crate::{commands::create_cluster, testing};
+    use crate::testing;
 
     #[tokio::test]
     async fn only_a_user_other_than_root_whose_kubeconfig_does_not_work_gets_one() {
         let mut spec = testing::sample("all-in-one.yaml");
-        for (user, answer, planned) in [
-            ("root", None, false),
-            ("ops", None, true),
-            ("ops", Some("no"), true),
-            ("ops", Some("yes"), false),
+        for (user, answer, planned, said) in [
+            ("root", None, false, None),
+            ("ops", None, true, None),
+            ("ops", Some("no"), true, None),
+            ("ops", Some("yes"), false, None),
+            (
+                "ops",
+                Some("no right"),
+                false,
+                Some("the user ops may not run every command as root without a password"),
+            ),
+            ("ops", Some("no home"), false, Some("the user ops has no home directory")),
         ] {
             spec.hosts[0].user = user.into();
             let directory = tempfile::tempdir().unwrap();
@@ -72,10 +116,12 @@ mod tests {
             if let Some(answer) = answer {
                 probed.facts.get_mut(&spec.hosts[0].name).unwrap().reply(&USABLE, answer);
             }
-            let inputs = session.create_inputs(&probed).await.unwrap();
-            let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
-            let there = plan.changes().iter().any(|task| task.task == "install_for_user");
+            let create = session.plan_create(&probed).await.unwrap();
+            let there = create.plan.changes().iter().any(|task| task.task == "install_for_user");
             assert_eq!(there, planned, "{user} {answer:?}");
+            let of_user = create.findings.iter().find(|found| found.hint.contains("gets no kubeconfig"));
+            let expected = said.map(|said| (kk_engine::Severity::Adapted, said));
+            assert_eq!(of_user.map(|found| (found.severity, &*found.message)), expected, "{answer:?}");
         }
     }
 
@@ -155,7 +201,9 @@ mod tests {
             let installed = said(&(library.to_owned() + &script(&[("user", "ops")], &install_for_user())));
             assert_eq!(installed.starts_with("ops /"), expected, "{rules}: {installed}");
             let answer = said(&script(&[("user", "ops")], &is_usable()));
-            assert_eq!(answer.trim(), if expected { "no" } else { "yes" }, "{rules}");
+            assert_eq!(answer.trim(), if expected { "no" } else { "no right" }, "{rules}");
+            testing::program(here, "getent", "exit 2");
+            assert_eq!(said(&script(&[("user", "ops")], &is_usable())), "no home\n");
         }
     }
 }

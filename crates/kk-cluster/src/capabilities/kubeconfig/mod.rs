@@ -13,7 +13,7 @@ pub(crate) use {install_for_root::USABLE, install_for_user::USABLE as USABLE_BY_
 use kk_engine::{Action, Task};
 
 use crate::{
-    base::{error::BuildError, kubeconfig::authorities_of_pem},
+    base::{error::BuildError, findings::Findings, kubeconfig::authorities_of_pem},
     model::{
         capability::{Capability, Stage},
         inputs::Inputs,
@@ -45,6 +45,10 @@ impl Capability for Kubeconfig {
 
     fn stage(&self) -> Stage {
         Stage::Hosts
+    }
+
+    fn findings(&self, inputs: &Inputs, found: &mut Findings) {
+        install_for_user::findings(inputs, found);
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
