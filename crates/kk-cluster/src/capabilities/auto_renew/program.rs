@@ -5,7 +5,10 @@ use kk_engine::{HOST_LOCK, LIB};
 
 use crate::{
     base::{api_server, host_layout::KUBECTL, shell::script},
-    capabilities::control_plane::{RENEW, RESTART},
+    capabilities::{
+        control_plane::{RENEW, RESTART},
+        kubeconfig::MAY_BECOME_ROOT,
+    },
     model::{inputs::Inputs, kubeadm},
 };
 
@@ -44,7 +47,8 @@ pub(super) fn text(inputs: &Inputs, host: &Host) -> String {
     let [lease, renew, follow] =
         [include_str!("lease.sh"), include_str!("renew.sh"), include_str!("follow.sh")];
     let end = "follow\necho \"renewed: $due\"\n";
-    let parts = [LIB, HOST_LOCK, &script(&variables, KUBECTL), lease, follow, renew, RENEW, RESTART, end];
+    let variables = script(&variables, KUBECTL);
+    let parts = [LIB, HOST_LOCK, &variables, lease, MAY_BECOME_ROOT, follow, renew, RENEW, RESTART, end];
     BEGIN.to_owned() + &parts.concat()
 }
 
@@ -52,7 +56,7 @@ pub(super) fn text(inputs: &Inputs, host: &Host) -> String {
 mod tests {
     use std::{fs, os::unix::fs::MetadataExt as _, path::Path, process::Command};
 
-    use crate::{base::shell::script, testing};
+    use crate::{base::shell::script, capabilities::kubeconfig::MAY_BECOME_ROOT, testing};
 
     /// The expiration table of kubeadm on a host where the certificate `other` expires in `days` and all others in 200 days.
     fn table(other: &str, days: &str) -> String {
@@ -327,13 +331,15 @@ mod tests {
         }
         fs::create_dir(host.path("aside")).unwrap();
         host.write("aside/copies", &format!("{}\n", copy.display()));
-        let text = script(&[("user", &user), ("aside", "aside")], include_str!("follow.sh"))
+        let text = [MAY_BECOME_ROOT, include_str!("follow.sh")].concat();
+        let text = script(&[("user", &user), ("aside", "aside")], &text)
             .replace("/etc/kubernetes", &host.path("kubernetes").display().to_string());
         let text = format!("{}{text}follow\n", testing::library(here));
         let write = || {
             host.write("kubernetes/admin.conf", "new");
             testing::run_script(here, &text)
         };
+        testing::program(here, "sudo", "echo '    (ALL) NOPASSWD: ALL'");
         let output = write();
         assert!(output.status.success(), "{output:?}");
         let data = fs::symlink_metadata(&copy).unwrap();
@@ -343,6 +349,16 @@ mod tests {
         );
         assert!(!host.path("aside").exists());
         if owner == 65534 {
+            testing::program(here, "sudo", "echo '    (ALL) ALL'");
+            host.write("home/.kube/config", "old");
+            fs::create_dir(host.path("aside")).unwrap();
+            host.write("aside/copies", &format!("{}\n", copy.display()));
+            let output = write();
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success() && said.contains("not renewed"), "{said}");
+            assert_eq!(host.read("home/.kube/config"), "old");
+            assert!(!host.path("aside").exists());
+            testing::program(here, "sudo", "echo '    (ALL) NOPASSWD: ALL'");
             // The user replaces the directory by a symbolic link to a directory of root.
             fs::rename(host.path("home/.kube"), host.path("home/.k")).unwrap();
             fs::create_dir(host.path("victims")).unwrap();

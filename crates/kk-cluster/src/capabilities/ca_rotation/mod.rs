@@ -159,7 +159,7 @@ mod tests {
     };
 
     use super::{Round, text};
-    use crate::testing;
+    use crate::{capabilities::kubeconfig::MAY_BECOME_ROOT, testing};
 
     /// Runs parts of a round below a directory that represents the root directory of a host, and returns their output.
     fn run(directory: &Path, round: Round, parts: &[&str]) -> String {
@@ -243,8 +243,12 @@ mod tests {
             ("ca.crt", "new\nold\n"),
         ]);
         testing::program(host.path(), "getent", "exit 0");
-        let parts =
-            [include_str!("restart_with_cas.sh"), "staged=/etc/kubernetes/manifests\n", "edit_manifest\n"];
+        let parts = [
+            MAY_BECOME_ROOT,
+            include_str!("restart_with_cas.sh"),
+            "staged=/etc/kubernetes/manifests\n",
+            "edit_manifest\n",
+        ];
         run(host.path(), Round::Issue, &parts);
         let read = |path: &str| fs::read_to_string(host.path().join(path)).unwrap();
         let both = crate::base::encoding::base64(b"new\nold\n");
@@ -268,6 +272,7 @@ mod tests {
             ("ca.crt", "old\nnew\n"),
             ("victim", "root's"),
         ]);
+        let both = crate::base::encoding::base64(b"old\nnew\n");
         let (user, owner) = testing::other_user(host.path(), "home");
         let copy = host.path().join("home/.kube/config");
         for path in [&copy, &host.path().join("home/.kube")] {
@@ -277,8 +282,17 @@ mod tests {
         // A symbolic link at the path of the temporary file, which root must not follow.
         std::os::unix::fs::symlink(host.path().join("victim"), host.path().join("home/.kube/config.kk-new"))
             .unwrap();
-        run_for(host.path(), &user, Round::TrustBoth, &[include_str!("restart_with_cas.sh")]);
-        let both = crate::base::encoding::base64(b"old\nnew\n");
+        let parts = [MAY_BECOME_ROOT, include_str!("restart_with_cas.sh")];
+        if owner == 65534 {
+            testing::program(host.path(), "sudo", "echo '    (ALL) ALL'");
+            let said = output(host.path(), &user, Round::TrustBoth, &parts);
+            assert!(
+                said.status.success() && String::from_utf8(said.stderr).unwrap().contains("becomes invalid")
+            );
+            assert!(!fs::read_to_string(&copy).unwrap().contains(&both));
+        }
+        testing::program(host.path(), "sudo", "echo '    (ALL) NOPASSWD: ALL'");
+        run_for(host.path(), &user, Round::TrustBoth, &parts);
         assert_eq!(fs::read_to_string(&copy).unwrap(), conf(&both) + "# added\n");
         let data = fs::symlink_metadata(&copy).unwrap();
         assert_eq!((data.uid(), data.mode() & 0o7777), (owner, 0o640));

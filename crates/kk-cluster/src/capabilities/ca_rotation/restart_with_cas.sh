@@ -18,12 +18,16 @@ if [ -f "$copy" ]; then
     cat followed.conf >"$copy.kk-new"
     mv -f "$copy.kk-new" "$copy"
 fi
-# The copy of another user is read and written as that user.
+# The copy of another user is read and written as that user. If sudo asks this user for a password, the copy is left.
 copy=$(getent passwd "$user" | cut -d : -f 6)/.kube/config
-if [ "$copy" != /root/.kube/config ] && [ -f "$copy" ]; then
+if [ "$copy" = /root/.kube/config ] || ! [ -f "$copy" ]; then
+    :
+elif may_become_root; then
     kk_read_as "$user" "$copy"
     follow kk-as.content >followed.conf
     kk_file_as "$user" put "$copy" "$kk_mode" followed.conf
+elif [ "$round" = 1 ]; then
+    kk_note "$user may not run every command as root without a password: $copy is left, and becomes invalid with the old CA"
 fi
 edit_manifest() {
     manifest=$staged/kube-controller-manager.yaml signing=$pki/signing-ca.crt

@@ -10,7 +10,7 @@ use crate::{
     base::{api_server, host_layout::KUBECTL, shell::script, slots},
     capabilities::{
         control_plane::{self, RESTART, renewal},
-        kubeconfig,
+        kubeconfig::{self, MAY_BECOME_ROOT},
         nodes::kubelet_works,
     },
     model::{inputs::Inputs, kubeadm},
@@ -79,6 +79,7 @@ fn control_plane(host: &Host, round: Round, names: &[&str]) -> String {
             KUBECTL,
             include_str!("rotate_control_plane.sh"),
             &renew,
+            MAY_BECOME_ROOT,
             include_str!("restart_with_cas.sh"),
             &restart,
             end,

@@ -9,8 +9,9 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// Defines `may_become_root`.
-const MAY_BECOME_ROOT: &str = include_str!("may_become_root.sh");
+/// Defines `may_become_root`. The scripts that renew an existing copy use it, too: without a renewal, the copy of a user who lost
+/// the right, or got the copy from an earlier version, ends with its certificate.
+pub(crate) const MAY_BECOME_ROOT: &str = include_str!("may_become_root.sh");
 
 /// The kubeconfig of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 #[cfg(test)]
 pub(crate) use {install_for_root::USABLE, install_for_user::USABLE as USABLE_BY_USER};
 
+pub(crate) use install_for_user::MAY_BECOME_ROOT;
 use kk_engine::{Action, Task};
 
 use crate::{
