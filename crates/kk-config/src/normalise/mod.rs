@@ -92,7 +92,7 @@ pub(crate) fn normalise(
     let addons = addons::addons(doc.addons, at.key("addons"), out);
     let kubesphere = kubesphere::kubesphere(doc.kubesphere, second, overrides, at.key("kubesphere"), out);
     system::check_dns(&doc.dns, at.key("dns"), out);
-    Spec {
+    let spec = Spec {
         name,
         hosts,
         control_plane_endpoint,
@@ -107,5 +107,7 @@ pub(crate) fn normalise(
         addons,
         kubesphere,
         role_groups,
-    }
+    };
+    registry::check_ports(&spec, at.key("registry"), out);
+    spec
 }

@@ -3,7 +3,7 @@
 use super::syntax;
 use crate::Components;
 use crate::findings::{At, Findings};
-use crate::spec::{Download, Registry, RegistryAuth};
+use crate::spec::{Download, Registry, RegistryAuth, Spec};
 use crate::v1alpha2::RemoteMirror;
 use std::collections::BTreeMap;
 
@@ -40,6 +40,17 @@ pub(super) fn check(doc: &Registry, at: At<'_>, out: &mut Findings<'_>) {
     }
     check_auths(&doc.auths, at.key("auths"), out);
     check_remote_mirrors(&doc.remote_mirrors, at.key("remoteMirrors"), out);
+}
+
+/// The registry that kk sets up has two processes.
+pub(super) fn check_ports(spec: &Spec, at: At<'_>, out: &mut Findings<'_>) {
+    let Some(own) = spec.own_registry().filter(|own| own.port == own.push_port) else { return };
+    let place = ["registryPushPort", "privateRegistry"].into_iter().find(|key| at.has(key));
+    out.error(
+        place.map_or(at, |key| at.key(key)),
+        format!("the registry cannot use port {} for pulls and for pushes", own.port),
+        "set `registryPushPort` to another port; without a port in `privateRegistry`, pulls use 443 (80 with `plainHTTP`)",
+    );
 }
 
 /// `host[:port]`, with a path behind it where that is allowed.

@@ -50,13 +50,6 @@ pub(crate) fn findings(inputs: &Inputs, own: &OwnRegistry<'_>, pki: &Pki, found:
             );
         }
     }
-    if own.port == own.push_port {
-        found.error(
-            own.host,
-            format!("the registry cannot use port {} for pulls and for pushes", own.port),
-            "set spec.registry.registryPushPort to another port",
-        );
-    }
     found.unanswered(own.host, &facts.answer(&DATA), "where its registry keeps its images");
     let (there, wanted) =
         (facts.answer(&DATA).answered().unwrap_or_default(), &inputs.spec.registry.registry_data_dir);
@@ -243,12 +236,10 @@ mod tests {
         let push_port = |facts: &mut Facts| {
             facts.ports.insert(5443, "nginx".into());
         };
-        let same_port =
-            "{privateRegistry: 'hub.local:5443', auths: {'hub.local:5443': {username: u, password: p}}}";
         let certs =
             "{privateRegistry: hub.local, auths: {hub.local: {username: u, password: p, certsPath: /usr}}}";
         let moved = |facts: &mut Facts| facts.reply(&DATA, "/srv/images\n");
-        let cases: [Case<'_>; 13] = [
+        let cases: [Case<'_>; 12] = [
             (
                 GOOD,
                 &moved,
@@ -259,7 +250,6 @@ mod tests {
             (&long, &plain, Severity::Error, "longer than 72 bytes"),
             (colon, &plain, Severity::Error, "has a colon"),
             ("{privateRegistry: hub.local}", &plain, Severity::Warning, "can read images"),
-            (same_port, &plain, Severity::Error, "port 5443 for pulls and for pushes"),
             (GOOD, &push_port, Severity::Error, "port 5443 is used by nginx"),
             (GOOD, &push_unit, Severity::Error, "registry-push.service is already installed"),
             (
