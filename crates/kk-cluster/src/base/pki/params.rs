@@ -82,6 +82,9 @@ pub(super) fn client_params(host: &Host) -> Result<CertificateParams, rcgen::Err
 pub(super) fn registry_params(own: &OwnRegistry<'_>) -> Result<CertificateParams, rcgen::Error> {
     let mut names = vec![own.host.name.as_str(), "localhost"];
     names.extend(Some(own.name).filter(|_| own.has_name()));
+    names.extend(
+        Some(own.host.address.as_str()).filter(|address| address.parse::<std::net::IpAddr>().is_err()),
+    );
     let mut params = params("registry", &names)?;
     let addresses = own.addresses().into_iter().chain([std::net::Ipv4Addr::LOCALHOST.into()]);
     params.subject_alt_names.extend(addresses.map(SanType::IpAddress));

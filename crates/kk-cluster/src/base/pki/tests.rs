@@ -55,6 +55,23 @@ fn a_member_certificate_carries_its_own_addresses_only() {
 }
 
 #[test]
+fn the_certificate_of_the_registry_is_for_each_address_at_which_kk_reaches_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
+        - {name: a, address: store.example, internalAddress: 10.0.0.1}\n  \
+        roleGroups: {etcd: [a], control-plane: [a], worker: [a], registry: [a]}\n  \
+        registry: {privateRegistry: hub.local}\n";
+    let spec = crate::testing::spec(text);
+    let pki = Pki::of_registry(directory.path(), &spec.own_registry().unwrap()).unwrap();
+    let (_, pem) = x509_parser::pem::parse_x509_pem(pki.server().cert.as_bytes()).unwrap();
+    let cert = pem.parse_x509().unwrap();
+    let names = format!("{:?}", cert.subject_alternative_name().unwrap().unwrap().value.general_names);
+    for name in ["store.example", "hub.local", "[10, 0, 0, 1]"] {
+        assert!(names.contains(name), "{name}: {names}");
+    }
+}
+
+#[test]
 fn what_was_asked_for_is_made_anew_and_what_is_saved_is_still_known() {
     let (directory, spec) = (tempfile::tempdir().unwrap(), spec());
     let open = |names: &[&str]| {

@@ -18,7 +18,7 @@ use crate::base::{pki::Pki, slots};
 /// `cluster`: the directory of the cluster on the control machine. The plan may have been made before there was a CA.
 pub(super) fn task(spec: &Spec, own: &OwnRegistry<'_>, pki: &Pki, cluster: &Path) -> Task {
     let mut settings = Registry { auths: own.auths(&spec.registry), ..spec.registry.clone() };
-    settings.auths.insert(own.pushed_at(), pushes::access(own, &spec.registry, pki));
+    pushes::add_access(own, &mut settings, pki);
     let trust = trust::directory(&super::certificates(cluster));
     let ask = |address| Ask { settings: settings.clone(), trust: trust.clone(), address };
     let asks = [own.reached_at(), own.pushed_at()].map(|address| Box::new(ask(address)) as Box<dyn Action>);

@@ -63,11 +63,9 @@ pub(super) fn files(
         Box::new(File::text(place("push.yml"), settings("registry/push.yml", own.push_port)?)),
         Box::new(File::text(PUSH_UNIT_FILE, unit("registry/registry-push.service", own.push_port)?)),
     ];
-    if !plain {
-        let server = pki.server();
-        files.push(Box::new(File::text(place("tls.crt"), server.cert.clone())));
-        files.push(Box::new(File::text(place("tls.key"), server.key.expose()).mode(0o600).owner(&owner)));
-    }
+    let server = pki.server();
+    files.push(Box::new(File::text(place("tls.crt"), server.cert.clone())));
+    files.push(Box::new(File::text(place("tls.key"), server.key.expose()).mode(0o600).owner(&owner)));
     let password = pushes::password(pki);
     let pushing = Credentials { username: pushes::ACCOUNT, password: &password };
     let accounts = credentials.map(|pair| ("htpasswd", pair)).into_iter().chain([("htpasswd-push", pushing)]);
@@ -102,16 +100,19 @@ mod tests {
     #[test]
     fn only_the_process_for_pushes_writes_and_it_knows_no_account_of_hosts() {
         let templates = Templates::new(None).unwrap();
-        let values = json!({"data_dir": "\"/mnt/registry\"", "port": 1, "tls": true, "auth": true});
-        let settings = |name: &str| -> Value {
+        let settings = |name: &str, tls: bool| -> Value {
+            let values = json!({"data_dir": "\"/mnt/registry\"", "port": 1, "tls": tls, "auth": true});
             serde_saphyr::from_str(&templates.render(&format!("registry/{name}"), &values).unwrap()).unwrap()
         };
-        let (pull, push) = (settings("config.yml"), settings("push.yml"));
+        let (pull, push) = (settings("config.yml", true), settings("push.yml", true));
         assert_eq!(pull["storage"]["maintenance"]["readonly"]["enabled"], true);
         assert_eq!(pull["storage"]["filesystem"], push["storage"]["filesystem"]);
         assert_eq!(pull["http"]["tls"], push["http"]["tls"]);
         assert_eq!(pull["auth"]["htpasswd"]["path"], "/etc/registry/htpasswd");
         assert_eq!(push["auth"]["htpasswd"]["path"], "/etc/registry/htpasswd-push");
+        // With plainHTTP only pulls have no TLS.
+        assert!(settings("config.yml", false)["http"]["tls"].is_null());
+        assert_eq!(settings("push.yml", false), push);
         let unit = |name: &str| {
             let values = json!({"data_dir": "/mnt/registry", "low_port": false});
             templates.render(&format!("registry/{name}"), &values).unwrap()

@@ -9,6 +9,7 @@ use std::path::Path;
 use kk_config::{OwnRegistry, Registry, RegistryAuth, Secret, Spec};
 use kk_util::sha256;
 
+use super::trust;
 use crate::base::{error::BuildError, pki::Pki};
 
 /// The account that may push.
@@ -21,13 +22,18 @@ pub(super) fn password(pki: &Pki) -> Secret {
     Secret::new(sha256([label, pki.ca_key().expose()].concat().as_bytes()))
 }
 
-/// How the port for pushes is reached: as the other one, by the account for pushes.
-pub(super) fn access(own: &OwnRegistry<'_>, registry: &Registry, pki: &Pki) -> RegistryAuth {
-    RegistryAuth {
+/// Adds access to the port for pushes. The file says how images are pulled, so none of its settings is valid here: the account may
+/// replace every image, and its password is sent only through TLS to a server with a certificate of the registry's CA.
+pub(super) fn add_access(own: &OwnRegistry<'_>, settings: &mut Registry, pki: &Pki) {
+    let address = own.pushed_at();
+    settings.insecure_registries.retain(|insecure| *insecure != address);
+    let access = RegistryAuth {
         username: Some(ACCOUNT.to_owned()),
         password: Some(password(pki)),
-        ..registry.auths.get(&own.address).cloned().unwrap_or_default()
-    }
+        certs_path: Some(trust::directory(pki.directory()).display().to_string()),
+        ..RegistryAuth::default()
+    };
+    settings.auths.insert(address, access);
 }
 
 /// The private registry of the file, as the control machine pushes into it. One that [`kk init registry`](super) has set up from
@@ -47,7 +53,7 @@ pub fn registry_for_pushes(spec: &Spec, cluster: &Path) -> Result<Registry, Buil
     settings.auths = own.auths(&spec.registry);
     if is_from_here {
         let pki = Pki::of_registry(&directory, &own)?;
-        settings.auths.insert(address, access(&own, &spec.registry, &pki));
+        add_access(&own, &mut settings, &pki);
     }
     Ok(settings)
 }
@@ -63,16 +69,19 @@ mod tests {
         let spec = testing::spec(
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
              - {name: a, address: 192.0.2.1}\n  roleGroups: {etcd: [a], control-plane: [a], worker: [a], registry: [a]}\n  \
-             registry: {privateRegistry: hub.local/team, auths: {hub.local: {username: u, password: p, skipTLSVerify: true}}}\n",
+             registry: {privateRegistry: hub.local/team, insecureRegistries: ['192.0.2.1:5443'], \
+             auths: {hub.local: {username: u, password: p, skipTLSVerify: true, plainHTTP: true}}}\n",
         );
         let login = |settings: &Registry, address: &str| {
             let auth = settings.auths[address].clone();
-            (auth.username.unwrap(), auth.password.unwrap().expose().to_owned(), auth.skip_tls_verify)
+            let is_insecure = settings.insecure_registries.iter().any(|insecure| insecure == address);
+            let is_verified = !auth.skip_tls_verify && !auth.plain_http && !is_insecure;
+            (auth.username.unwrap(), auth.password.unwrap().expose().to_owned(), is_verified)
         };
         // Not set up from here: there is no key to make the password of.
         let settings = registry_for_pushes(&spec, directory.path()).unwrap();
-        assert_eq!(settings.private_registry.as_deref(), Some("192.0.2.1:443/team"));
-        assert_eq!(login(&settings, "192.0.2.1:443"), ("u".into(), "p".into(), true));
+        assert_eq!(settings.private_registry.as_deref(), Some("192.0.2.1:80/team"));
+        assert_eq!(login(&settings, "192.0.2.1:80"), ("u".into(), "p".into(), false));
 
         let own = spec.own_registry().unwrap();
         let pki = Pki::of_registry(&super::super::certificates(directory.path()), &own).unwrap();
@@ -81,6 +90,8 @@ mod tests {
         let settings = registry_for_pushes(&spec, directory.path()).unwrap();
         assert_eq!(settings.private_registry.as_deref(), Some("192.0.2.1:5443/team"));
         assert_eq!(login(&settings, "192.0.2.1:5443"), (ACCOUNT.into(), password.clone(), true));
+        let ca = trust::directory(&super::super::certificates(directory.path()));
+        assert_eq!(settings.auths["192.0.2.1:5443"].certs_path.as_deref(), ca.to_str());
         // bcrypt reads no more of a password.
         assert_eq!(password.len(), 64);
     }
