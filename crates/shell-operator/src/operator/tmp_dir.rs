@@ -17,6 +17,7 @@ pub(super) fn prepare(dir: &Path, keep: bool) -> io::Result<InUse> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let user = tempfile::tempfile_in(dir)?.metadata()?.uid();
     refuse_of_another(dir, user)?;
+    refuse_writable_for_others(dir)?;
     let lock = File::open(dir)?;
     match lock.try_lock() {
         Ok(()) => {
@@ -46,6 +47,18 @@ fn refuse_of_another(dir: &Path, user: u32) -> io::Result<()> {
             "it belongs to another user (uid {owner}): remove it, or name another one with --tmp-dir"
         ))),
     }
+}
+
+/// Other users with write permission could replace copies of hooks, too, unless the sticky bit protects files of their owner.
+fn refuse_writable_for_others(dir: &Path) -> io::Result<()> {
+    let mode = fs::metadata(dir)?.mode() & 0o7777;
+    if mode & 0o022 == 0 || mode & 0o1000 != 0 {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "other users can replace files in it (mode {mode:o}): remove their write permission, or set --tmp-dir to a directory that \
+         does not exist, which the operator creates"
+    )))
 }
 
 /// Removes files of runs and copies of hooks that belong to the user; how many there were.
@@ -79,7 +92,7 @@ fn is_of_a_run(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{chown, lchown, symlink};
+    use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
 
     use super::*;
     use crate::hook::RunFiles;
@@ -127,6 +140,27 @@ mod tests {
             assert!(prepare(&link, false).is_err_and(|error| error.to_string().contains("(uid 1)")));
             chown(&dir, Some(1), None).unwrap();
             assert!(prepare(&dir, false).is_err());
+        }
+    }
+
+    #[test]
+    fn a_directory_in_which_other_users_can_replace_files_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for (mode, fits) in [
+            (0o700, true),
+            (0o755, true),
+            (0o1777, true),
+            (0o1770, true),
+            (0o777, false),
+            (0o2770, false),
+            (0o702, false),
+        ] {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let prepared = prepare(dir.path(), false).map_err(|error| error.to_string());
+            match prepared {
+                Ok(_) => assert!(fits, "{mode:o}"),
+                Err(error) => assert!(!fits && error.contains(&format!("(mode {mode:o})")), "{error}"),
+            }
         }
     }
 
