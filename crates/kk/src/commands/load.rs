@@ -5,10 +5,11 @@ use std::{
     io::{self, Read},
     net::{IpAddr, Ipv4Addr, UdpSocket},
     os::unix::fs::MetadataExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use kk_config::{Diagnostic, KubeVersion, Loaded, Manifest, Overrides, Severity, Spec};
+use kk_connector::quote;
 
 use crate::error::Error;
 
@@ -56,14 +57,31 @@ fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
 
 /// The file says what runs as root on the hosts.
 fn open_to_all(path: &Path) -> Option<Diagnostic> {
-    let is_open = !is_input(path) && std::fs::metadata(path).is_ok_and(|data| data.mode() & 0o002 != 0);
-    let name = name(path);
-    is_open.then(|| Diagnostic {
+    if is_input(path) {
+        return None;
+    }
+    // A file can be replaced in its directory. A link can be replaced in its own directory, too.
+    let target = path.canonicalize().ok()?;
+    let directory = |path: &Path| match path.parent()? {
+        parent if parent.as_os_str().is_empty() => Some(PathBuf::from(".")),
+        parent => Some(parent.to_owned()),
+    };
+    let is_open = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|data| {
+            let is_sticky = data.is_dir() && data.mode() & 0o1000 != 0;
+            data.mode() & 0o002 != 0 && !is_sticky
+        })
+    };
+    let places = [Some(path.to_owned()), directory(path), directory(&target)];
+    let open = places.into_iter().flatten().find(is_open)?;
+    let verb = if open == path { "change" } else { "replace" };
+    Some(Diagnostic {
         severity: Severity::Warning,
         message: format!(
-            "every user of this machine can change {name}, and so what runs as root on the hosts"
+            "every user of this machine can {verb} {}, and so what runs as root on the hosts",
+            name(path)
         ),
-        hint: Some(format!("chmod o-w {name}")),
+        hint: Some(format!("chmod o-w {}", quote(&open.to_string_lossy()))),
         place: None,
     })
 }

@@ -499,17 +499,36 @@ fn a_file_that_every_user_can_change_is_warned_of() {
         hosts: [{name: a, address: 10.0.0.1, user: root, password: x}]\n  \
         roleGroups: {etcd: [a], control-plane: [a], worker: [a]}\n  network: {plugin: flannel}\n";
     fs::write(&path, file).unwrap();
-    for (mode, is_open) in [(0o666, true), (0o602, true), (0o664, false), (0o600, false)] {
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        let words = ["artifact", "images", "push", "-f", "cluster.yaml", "--images-dir", "none"];
-        let output = kk(directory.path(), &words);
+    let warning = |name: &str| {
+        let output =
+            kk(directory.path(), &["artifact", "images", "push", "-f", name, "--images-dir", "none"]);
         let shown = String::from_utf8_lossy(&output.stderr).into_owned();
-        let words = "every user of this machine can change cluster.yaml";
-        assert_eq!(
-            shown.contains(words) && shown.contains("chmod o-w cluster.yaml"),
-            is_open,
-            "{mode:o}: {shown}"
-        );
+        let lines: Vec<&str> =
+            shown.lines().filter(|line| line.contains("every user") || line.contains("chmod")).collect();
+        lines.join("\n")
+    };
+    fs::create_dir(directory.path().join("a b")).unwrap();
+    fs::copy(&path, directory.path().join("a b/cluster.yaml")).unwrap();
+    std::os::unix::fs::symlink("a b/cluster.yaml", directory.path().join("link.yaml")).unwrap();
+    // The name of the file, what has which mode, and the texts of the warning.
+    for (name, place, mode, shown) in [
+        ("cluster.yaml", "cluster.yaml", 0o666, &["can change cluster.yaml", "chmod o-w cluster.yaml"][..]),
+        ("cluster.yaml", "cluster.yaml", 0o602, &["can change"]),
+        ("cluster.yaml", "cluster.yaml", 0o664, &[]),
+        ("cluster.yaml", "cluster.yaml", 0o600, &[]),
+        ("cluster.yaml", ".", 0o707, &["can replace cluster.yaml", "chmod o-w ."]),
+        ("cluster.yaml", ".", 0o1777, &[]),
+        ("cluster.yaml", ".", 0o770, &[]),
+        ("a b/cluster.yaml", "a b", 0o777, &["can replace a b/cluster.yaml", "chmod o-w 'a b'"]),
+        ("link.yaml", "a b", 0o777, &["can replace link.yaml", "/a b'"]),
+    ] {
+        let place = directory.path().join(place);
+        let before = fs::metadata(&place).unwrap().permissions();
+        fs::set_permissions(&place, fs::Permissions::from_mode(mode)).unwrap();
+        let said = warning(name);
+        assert_eq!(said.is_empty(), shown.is_empty(), "{name} {mode:o}: {said}");
+        assert!(shown.iter().all(|text| said.contains(text)), "{name} {mode:o}: {said}");
+        fs::set_permissions(&place, before).unwrap();
     }
 }
 
