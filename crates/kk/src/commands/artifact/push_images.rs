@@ -6,10 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use kk_artifact::{Layout, LayoutImage, PushImage, PushNews, Pushed, Store, StoreSettings};
 use kk_config::{Registry, Spec};
+use kk_connector::quote;
 use kk_engine::{Output, Summary};
 
 use crate::args::ArtifactImagesPush;
-use crate::error::{self, Error};
+use crate::error::{self, Error, Part};
 use crate::exit::ExitStatus;
 use crate::printer::{Printer, text};
 
@@ -51,9 +52,28 @@ async fn push(args: &ArtifactImagesPush, spec: &Spec, run: &LocalRun<'_>) -> Res
     let shown = Shown::new(run);
     let news = |news| shown.show(news);
     let pushed = kk_artifact::push(&layout, &images, &settings, &news).await;
-    let pushed = pushed.map_err(|errors| failed(&errors))?;
+    let pushed = pushed.map_err(|errors| match &errors[..] {
+        [error] if is_port_closed(error, spec) => {
+            let file = load::name(&args.filename);
+            Error::Parts(vec![Part { message: error.to_string(), hint: Some(hint_to_set_up(&file)) }])
+        }
+        errors => failed(errors),
+    })?;
     shown.end(&pushed);
     Ok(pushed)
+}
+
+/// Whether the registry that kk has set up does not listen on its port for pushes.
+fn is_port_closed(error: &kk_artifact::Error, spec: &Spec) -> bool {
+    let port = spec.own_registry().map(|own| own.pushed_at());
+    matches!(error, kk_artifact::Error::Registry { host, reason } if port.as_ref() == Some(host) && reason.contains("refused"))
+}
+
+fn hint_to_set_up(file: &str) -> String {
+    format!(
+        "run `kk init registry -f {}` again: it starts the process for pushes, which registries of an earlier version of kk lack",
+        quote(file)
+    )
 }
 
 /// The images of a bundle, in the directory for downloads.
@@ -130,5 +150,32 @@ fn summary(registry: &str, pushed: &Pushed) -> Summary {
             output("sent", text::bytes(pushed.sent)),
         ],
         next: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kk_config::Overrides;
+
+    use super::*;
+
+    #[test]
+    fn only_a_registry_of_kk_without_its_port_for_pushes_is_to_be_set_up_again() {
+        let file = "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  \
+            hosts: [{name: a, address: 192.0.2.1, user: root, password: x}]\n  \
+            roleGroups: {etcd: [a], control-plane: [a], worker: [a], registry: [a]}\n  network: {plugin: flannel}\n  \
+            registry: {privateRegistry: hub.local}\n";
+        let spec = kk_config::load("f", file, &Overrides::default()).unwrap().spec;
+        let refused = "Connection refused (os error 111)";
+        for (host, reason, expected) in [
+            ("192.0.2.1:5443", refused, true),
+            ("192.0.2.1:5443", "no answer in time", false),
+            ("192.0.2.1:443", refused, false),
+            ("hub.example", refused, false),
+        ] {
+            let error = kk_artifact::Error::Registry { host: host.into(), reason: reason.into() };
+            assert_eq!(is_port_closed(&error, &spec), expected, "{error}");
+        }
+        assert!(hint_to_set_up("my cluster.yaml").contains("`kk init registry -f 'my cluster.yaml'` again"));
     }
 }
