@@ -32,10 +32,11 @@ impl VerifyingKey {
     /// Reads what `minisign -G` writes as `minisign.pub`, or its second line alone. Errors: it cannot be read, or is no such
     /// key.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+        let unusable = |reason: String| Error::Key { key: path.display().to_string(), reason };
+        let text =
+            fs::read_to_string(path).map_err(|error| unusable(format!("it cannot be read: {error}")))?;
         let key = PublicKey::decode(&text).or_else(|_| PublicKey::from_base64(text.trim()));
-        key.map(Self)
-            .map_err(|error| Error::Key { key: path.display().to_string(), reason: error.to_string() })
+        key.map(Self).map_err(|error| unusable(error.to_string()))
     }
 
     /// Parses the line of `minisign.pub` that begins with `RW`.

@@ -553,3 +553,33 @@ fn a_bundle_without_a_verified_signature_is_refused_before_a_host_is_asked() {
         }
     }
 }
+
+#[test]
+fn a_key_that_cannot_be_used_is_a_mistake_of_the_configuration_in_each_command() {
+    let directory = tempdir().unwrap();
+    let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kk-artifact/testdata/minisign");
+    let bundle = given.join("signed.tar.zst").display().to_string();
+    let file = "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  \
+        hosts: [{name: a, address: 10.0.0.1, user: root, password: x}]\n  \
+        roleGroups: {etcd: [a], control-plane: [a], worker: [a]}\n  network: {plugin: flannel}\n  \
+        registry: {privateRegistry: hub.example}\n";
+    fs::write(directory.path().join("cluster.yaml"), file).unwrap();
+    fs::write(directory.path().join("no-key"), "RW").unwrap();
+    let commands = [
+        (&["create", "cluster", "-f", "cluster.yaml", "--dry-run"][..], true),
+        (&["artifact", "images", "push", "-f", "cluster.yaml"], true),
+        (&["artifact", "import"], true),
+        (&["artifact", "verify"], false),
+    ];
+    for (command, needs_key) in commands {
+        let keys = [&["--public-key", "missing"][..], &["--public-key", "no-key"], &[]];
+        for key in keys.into_iter().filter(|key| needs_key || !key.is_empty()) {
+            let words = [command, &["-a", &bundle], key].concat();
+            let output = kk(directory.path(), &words);
+            let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(3), "{words:?}: {shown}");
+            let said = shown.contains(if key.is_empty() { "no public key" } else { "cannot use the key" });
+            assert!(said && shown.contains("hint: "), "{words:?}: {shown}");
+        }
+    }
+}

@@ -40,8 +40,12 @@ pub(super) async fn run(command: &Artifact, printer: &Printer) -> Result<ExitSta
     Ok(ExitStatus::Ok)
 }
 
-/// What is wrong with parts of a bundle, or with the bundle.
+/// What is wrong with parts of a bundle, or with the bundle. The key for its signature is a setting.
 fn failed(errors: &[kk_artifact::Error]) -> Error {
+    use kk_artifact::Error::{Key, NoKey};
+    if let [error @ (Key { .. } | NoKey { .. })] = errors {
+        return Error::config(error.to_string(), error.hint());
+    }
     let part = |error: &kk_artifact::Error| Part { message: error.to_string(), hint: error.hint() };
     Error::Parts(errors.iter().map(part).collect())
 }
