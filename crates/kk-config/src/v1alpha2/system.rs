@@ -32,6 +32,10 @@ pub struct System {
     pub set_hostname: bool,
     /// Stop and disable firewalld and ufw.
     pub disable_firewall: bool,
+    /// Set `SELinux` to permissive where it is enforcing. If false, `SELinux` does not change. It then needs a policy for containers
+    /// on the hosts (package `container-selinux`), and does not confine containers.
+    #[serde(rename = "relaxSELinux")]
+    pub relax_selinux: bool,
 }
 
 impl Default for System {
@@ -48,6 +52,7 @@ impl Default for System {
             sysctl: BTreeMap::new(),
             set_hostname: true,
             disable_firewall: false,
+            relax_selinux: true,
         }
     }
 }

@@ -249,12 +249,13 @@ fn adaptations(inputs: &Inputs, host: &Host, facts: &Facts, found: &mut Findings
         );
     }
     if facts.selinux == "enforcing" {
-        found.adapted(
-            host,
-            "SELinux is enforcing",
-            "kk sets it to permissive; kk delete cluster reverts \
-                             this",
-        );
+        let hint = if inputs.spec.system.relax_selinux {
+            "kk sets it to permissive, and kk delete cluster reverts this; set spec.system.relaxSELinux: false to keep it enforcing"
+        } else {
+            "kk does not change it (spec.system.relaxSELinux): install the policy for containers (package container-selinux); \
+             \"ausearch -m avc\" on the host shows what SELinux refuses"
+        };
+        found.warning(host, "SELinux is enforcing", hint);
     }
     let read_only: Vec<String> = super::sysctls(inputs.spec)
         .into_iter()

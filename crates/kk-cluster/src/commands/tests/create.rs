@@ -30,6 +30,10 @@ async fn an_odd_host_changes_the_plan_where_it_must() {
     for change in ["disable_swap", "relax_selinux", "set the host name to"] {
         assert!(!even.contains(change) && odd.contains(change), "{change}");
     }
+    let mut spec = testing::sample("all-in-one.yaml");
+    spec.system.relax_selinux = false;
+    let enforcing = plan_of(spec, |facts| facts.selinux = "enforcing".into()).await;
+    assert!(!enforcing.contains("relax_selinux"));
 }
 
 /// If the file does not permit kk to configure the operating system, the host's own settings stay, and the cluster works.

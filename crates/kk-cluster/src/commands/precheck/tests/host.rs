@@ -95,7 +95,7 @@ async fn each_trouble_is_found_with_its_weight() {
             "nm-cloud-setup is enabled: its routing rules break the network of pods",
         ),
         (|f| f.swaps = vec!["/dev/sdb1".into()], Severity::Adapted, "swap is on (/dev/sdb1)"),
-        (|f| f.selinux = "enforcing".into(), Severity::Adapted, "SELinux is enforcing"),
+        (|f| f.selinux = "enforcing".into(), Severity::Warning, "SELinux is enforcing"),
         (|f| f.cgroup_v2 = false, Severity::Adapted, "cgroup v1 with Kubernetes v1.36.4"),
         (|f| f.systemd_cgroups = false, Severity::Adapted, "systemd cannot manage the cgroups of pods here"),
         (|f| f.can_raise_limits = false, Severity::Adapted, "root is not allowed to raise resource limits"),
@@ -105,6 +105,25 @@ async fn each_trouble_is_found_with_its_weight() {
         let mut facts = well();
         spoil(&mut facts);
         assert_eq!(findings(facts).await, [(*severity, (*what).to_owned())]);
+    }
+}
+
+#[tokio::test]
+async fn selinux_that_stays_enforcing_needs_a_policy_for_containers() {
+    let mut spec = testing::sample("all-in-one.yaml");
+    for (relax, words) in [(true, "kk sets it to permissive"), (false, "package container-selinux")] {
+        spec.system.relax_selinux = relax;
+        let mut probed = testing::fresh(&spec);
+        probed.facts.get_mut(&spec.hosts[0].name).unwrap().selinux = "enforcing".into();
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let found = precheck(&capabilities(&spec), &inputs);
+        let found: Vec<_> = found.iter().filter(|one| one.message.contains("SELinux")).collect();
+        assert!(
+            matches!(found[..], [one] if one.severity == Severity::Warning && one.hint.contains(words)),
+            "{found:?}"
+        );
     }
 }
 
