@@ -22,7 +22,7 @@ pub(super) async fn run(args: &AddNodes, printer: &Printer) -> Result<ExitStatus
         templates: args.source.templates.clone(),
         options: Options {
             skip_pull_images: args.skip_pull_images,
-            bundle: bundle::open(&args.source, &input.spec)?,
+            bundle: bundle::open(&args.source, &input.spec, printer).await?,
             with_packages: args.with_packages,
             ..Options::default()
         },

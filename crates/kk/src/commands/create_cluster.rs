@@ -22,7 +22,7 @@ pub(super) async fn run(args: &CreateCluster, printer: &Printer) -> Result<ExitS
         ..Overrides::default()
     };
     let input = load::input_with(args.filename.as_deref(), &overrides)?;
-    let settings = settings_of(args, &input.spec)?;
+    let settings = settings_of(args, &input.spec, printer).await?;
     let (session, mut run) = Run::start("create cluster", input, settings, &args.run, printer)?;
     let result = create(&session, &mut run).await;
     run.finish(result).await
@@ -52,12 +52,12 @@ async fn create(session: &Session, run: &mut Run<'_>) -> Result<Option<Summary>,
     Ok(Some(summary(session, &create.certificates)))
 }
 
-fn settings_of(args: &CreateCluster, spec: &Spec) -> Result<Settings, Error> {
+async fn settings_of(args: &CreateCluster, spec: &Spec, printer: &Printer) -> Result<Settings, Error> {
     Ok(Settings {
         templates: args.source.templates.clone(),
         options: Options {
             skip_pull_images: args.skip_pull_images,
-            bundle: bundle::open(&args.source, spec)?,
+            bundle: bundle::open(&args.source, spec, printer).await?,
             with_packages: args.with_packages,
             ..Options::default()
         },

@@ -18,7 +18,10 @@ pub(super) async fn run(args: &InitRegistry, printer: &Printer) -> Result<ExitSt
     let input = load::input(Some(&args.filename), None)?;
     let settings = Settings {
         templates: args.source.templates.clone(),
-        options: Options { bundle: bundle::open(&args.source, &input.spec)?, ..Options::default() },
+        options: Options {
+            bundle: bundle::open(&args.source, &input.spec, printer).await?,
+            ..Options::default()
+        },
         ..settings(&args.run)
     };
     let (session, mut run) = Run::start("init registry", input, settings, &args.run, printer)?;

@@ -31,7 +31,10 @@ pub(super) async fn run(args: &Upgrade, printer: &Printer) -> Result<ExitStatus,
     let input = load::input_with(Some(&args.filename), &overrides)?;
     let settings = Settings {
         templates: args.source.templates.clone(),
-        options: Options { bundle: bundle::open(&args.source, &input.spec)?, ..Options::default() },
+        options: Options {
+            bundle: bundle::open(&args.source, &input.spec, printer).await?,
+            ..Options::default()
+        },
         ..settings(&args.run)
     };
     let (session, mut run) = Run::start("upgrade", input, settings, &args.run, printer)?;

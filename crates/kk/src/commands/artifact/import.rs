@@ -15,7 +15,9 @@ pub(super) async fn run(args: &ArtifactImport, printer: &Printer) -> Result<(), 
     let mut settings = StoreSettings::new(&args.workdir);
     settings.offline = true;
     let import = async {
-        let bundle = bundle::open_verified(&args.artifact, &args.signature, None)?;
+        let bundle =
+            bundle::open_verified(&args.artifact, &args.signature, None, |message| printer.message(&message))
+                .await?;
         let catalogue = bundle.catalogue(catalogue)?;
         let store = Store::new(settings)?;
         let bytes = bundle.import(&catalogue, &store).await?;

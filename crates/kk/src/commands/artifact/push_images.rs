@@ -37,7 +37,7 @@ pub(super) async fn run(args: &ArtifactImagesPush, printer: &Printer) -> Result<
 async fn push(args: &ArtifactImagesPush, spec: &Spec, run: &LocalRun<'_>) -> Result<Pushed, Error> {
     let step = run.begin("read", "Read the images");
     let (layout, images) = match (&args.artifact, &args.images_dir) {
-        (Some(bundle), _) => unpacked(bundle, args, spec).await?,
+        (Some(bundle), _) => unpacked(bundle, args, spec, run).await?,
         (None, dir) => {
             let layout = Layout::open(dir.as_deref().unwrap_or(Path::new(".")));
             let images = layout.images().map_err(|error| failed(&[error]))?;
@@ -81,11 +81,13 @@ async fn unpacked(
     bundle: &Path,
     args: &ArtifactImagesPush,
     spec: &Spec,
+    run: &LocalRun<'_>,
 ) -> Result<(Layout, Vec<LayoutImage>), Error> {
     let known = catalogue(spec.download.catalogue.as_deref(), None)?;
     let settings = StoreSettings { offline: true, ..StoreSettings::new(&args.workdir) };
     let unpack = async {
-        let bundle = bundle::open_verified(bundle, &args.signature, spec.download.public_key.as_deref())?;
+        let key = spec.download.public_key.as_deref();
+        let bundle = bundle::open_verified(bundle, &args.signature, key, |message| run.note(message)).await?;
         let store = Store::new(settings)?;
         bundle.import(&bundle.catalogue(known)?, &store).await?;
         Ok((store.images(), bundle.images()))
