@@ -26,7 +26,7 @@ impl Session {
     pub async fn plan_add(&self, probed: &Probed) -> Result<Create, BuildError> {
         let (inputs, mut found) = (self.inputs_for(Command::AddNodes, probed).await?, Findings::default());
         settings_of_others(&inputs, &mut found);
-        self.plan_within(inputs, found, probed, scope).await
+        Box::pin(self.plan_within(inputs, found, probed, scope)).await
     }
 }
 

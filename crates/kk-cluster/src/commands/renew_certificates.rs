@@ -19,7 +19,7 @@ impl Session {
     /// The plan cannot be built.
     pub async fn plan_renew(&self, probed: &Probed, names: BTreeSet<String>) -> Result<Create, BuildError> {
         let inputs = self.inputs_for(Command::Renew(names), probed).await?;
-        self.plan_within(inputs, Findings::default(), probed, scope).await
+        Box::pin(self.plan_within(inputs, Findings::default(), probed, scope)).await
     }
 }
 

@@ -50,12 +50,11 @@ pub(super) async fn open_verified(
     };
     let opened = path.to_owned();
     let mut verification = tokio::task::spawn_blocking(move || Bundle::open_signed(&opened, &key));
-    let verified = match timeout(LONG, &mut verification).await {
-        Ok(verified) => verified,
-        Err(_) => {
-            note(format!("verifying the signature of {}{}", path.display(), size(path)));
-            verification.await
-        }
+    let verified = if let Ok(verified) = timeout(LONG, &mut verification).await {
+        verified
+    } else {
+        note(format!("verifying the signature of {}{}", path.display(), size(path)));
+        verification.await
     };
     verified.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }

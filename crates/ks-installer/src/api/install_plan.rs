@@ -2,10 +2,10 @@
 //!
 //! Behaviour of the controller (version 4.1.3, `pkg/controller/core`):
 //! - It begins an installation or an upgrade if the status has no hash of the values, another hash, or another version. Otherwise
-//! it never retries a failed one.
+//!   it never retries a failed one.
 //! - It records the state of Jobs and helm releases only if that state is not older than the last entry of `stateHistory`.
 //! - It uninstalls the part in a cluster that the plan no longer names, and all parts of a deleted plan, unless the state of the
-//! part says that this is in progress or has failed.
+//!   part says that this is in progress or has failed.
 //! - `status` is not a subresource.
 
 use serde_json::{Map, Value, json};
