@@ -3,11 +3,12 @@
 # Dockerfile and build.sh share it.
 #
 # kubectl is downloaded and checked against the catalogue (artifacts/kubectl.yaml), in the version KUBECTL_VERSION
-# [1.36.4]; or it is the file KUBECTL, unchecked.
+# [the default version of kk]; or it is the file KUBECTL, unchecked.
 set -euo pipefail
 umask 022
 folder=$1 binary=$2
-version=${KUBECTL_VERSION:-1.36.4}
+default=$(sed -n 's/^pub const DEFAULT_KUBERNETES_VERSION: &str = "v\(.*\)";$/\1/p' crates/kk-config/src/version.rs)
+version=${KUBECTL_VERSION:-$default}
 
 fetch_kubectl() { # TARGET
   local arch url sum

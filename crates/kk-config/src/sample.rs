@@ -1,6 +1,6 @@
 //! Sample files for `kk create config`: the files of `config-samples/`, with the user's name and version.
 
-use crate::{ConfigErrors, DEFAULT_KUBERNETES_VERSION, KubeVersion, Overrides, load};
+use crate::{ConfigErrors, KubeVersion, Overrides, load};
 
 /// The available samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,11 @@ pub enum SampleStyle {
 impl SampleStyle {
     /// All samples.
     pub const ALL: [Self; 4] = [Self::AllInOne, Self::ThreeNodes, Self::HighAvailability, Self::Offline];
+
+    /// The name of its file in `config-samples/`.
+    pub fn file_name(self) -> &'static str {
+        self.file().0
+    }
 
     /// The name of its file, and its text.
     fn file(self) -> (&'static str, &'static str) {
@@ -42,14 +47,19 @@ pub fn sample(
     file: &str,
 ) -> Result<String, ConfigErrors> {
     let (own, text) = style.file();
-    let text = text.replacen("\n  name: sample\n", &format!("\n  name: {name}\n"), 1).replacen(
-        &format!("version: {DEFAULT_KUBERNETES_VERSION}"),
-        &format!("version: {version}"),
-        1,
-    );
+    let text = text.replacen("\n  name: sample\n", &format!("\n  name: {name}\n"), 1);
+    let text = with_version(&text, version);
     let text = text.replace(&format!(" -f {own}"), &format!(" -f {file}"));
     load("sample", &text, &Overrides::default())?;
     Ok(text)
+}
+
+/// The text with this version in place of the version in the sample.
+fn with_version(text: &str, version: KubeVersion) -> String {
+    const KEY: &str = "\n  kubernetes:\n    version: ";
+    let (before, rest) = text.split_once(KEY).expect("every sample specifies a version");
+    let (_, after) = rest.split_once('\n').expect("a sample does not end with the version");
+    format!("{before}{KEY}{version}\n{after}")
 }
 
 #[cfg(test)]

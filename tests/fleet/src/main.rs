@@ -35,8 +35,8 @@ use kk_test_common::{empty, events::Events, figure::Figure, line};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
-/// The version of the simulated cluster.
-const KUBERNETES: &str = "1.36.4";
+/// The version of the simulated cluster: the default of kk, without its `v`.
+const KUBERNETES: &str = kk_config::DEFAULT_KUBERNETES_VERSION.split_at(1).1;
 /// The number of hosts whose time is the critical path; it is measured in every run.
 const SMALLEST: u16 = 10;
 /// Milliseconds of a round trip.

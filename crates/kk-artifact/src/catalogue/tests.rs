@@ -70,6 +70,26 @@ fn the_default_kubernetes_version_is_known() {
     }
 }
 
+/// The script finds the default version and its checksum in files of the checkout.
+#[test]
+fn the_image_of_shell_operator_gets_kubectl_in_the_default_version() {
+    let version = KubeVersion::default().to_string();
+    let kubectl = Catalogue::builtin().resolve(Component::Kubectl, &version, Arch::Amd64).unwrap();
+    let image = tempfile::tempdir().unwrap();
+    let script = "dpkg() { echo amd64; }; curl() { return 7; }; export -f dpkg curl; \
+                  exec bash deploy/image/files.sh \"$1\" Cargo.toml";
+    let output = std::process::Command::new("bash")
+        .args(["-c", script, "bash"])
+        .arg(image.path())
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .env_remove("KUBECTL")
+        .env_remove("KUBECTL_VERSION")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.starts_with(&format!("downloading {}\n", kubectl.address)), "{errors}");
+}
+
 #[test]
 fn resolves_to_upstreams_address() {
     let gh = "https://github.com";

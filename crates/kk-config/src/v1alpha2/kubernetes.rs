@@ -16,7 +16,7 @@ pub struct Kubernetes {
     /// The distribution; any other is refused.
     #[serde(rename = "type")]
     pub kind: KubernetesType,
-    /// Version from 1.28 to 1.37, such as `v1.36.4` (KubeKey: v1.23.17).
+    /// Version from 1.28 to 1.37 (KubeKey: v1.23.17).
     pub(crate) version: String,
     /// Name of the cluster in kubeconfigs.
     pub cluster_name: String,

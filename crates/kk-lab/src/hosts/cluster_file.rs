@@ -132,7 +132,8 @@ mod tests {
         let paths = Paths::from_env().unwrap();
         let versions = Versions::load(&paths.data).unwrap();
         let hosts: Vec<Host> = (1..=hosts).map(Host::new).collect();
-        serde_saphyr::from_str(&text(&paths, &versions, "1.36.4", &hosts, user).unwrap()).unwrap()
+        let kubernetes = versions.version("kubernetes").unwrap();
+        serde_saphyr::from_str(&text(&paths, &versions, kubernetes, &hosts, user).unwrap()).unwrap()
     }
 
     #[test]

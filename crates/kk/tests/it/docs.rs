@@ -1,12 +1,13 @@
 //! Compares pages of the documentation with the code that they describe.
 //!
-//! `UPDATE_DOCS=1 cargo test -p kk --test it docs` writes the tables of docs/configuration.md and docs/cli.md again.
+//! `UPDATE_DOCS=1 cargo test -p kk --test it docs` updates the tables of docs/configuration.md and docs/cli.md, and the default
+//! version of Kubernetes in config-samples/.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use clap::{Arg, Command, CommandFactory};
 use kk::{args::Cli, exit::ExitStatus};
-use kk_config::{Overrides, load};
+use kk_config::{KubeVersion, Overrides, SampleStyle, load, sample};
 use serde_json::Value;
 
 const BEGIN: &str = "<!-- written by a test, see crates/kk/tests/it/docs.rs -->\n";
@@ -82,10 +83,15 @@ fn hold(path: &str, text: &str) {
     let page = read(path);
     let (before, rest) = page.split_once(BEGIN).expect("the page has the mark at which the text begins");
     let (shown, after) = rest.split_once(END).expect("the page has the mark at which the text ends");
+    compare_or_write(path, shown == text, &format!("{before}{BEGIN}{text}{END}{after}"));
+}
+
+/// Fails if a file is out of date. With `UPDATE_DOCS=1`, writes its content instead.
+fn compare_or_write(path: &str, is_current: bool, content: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(file(path), format!("{before}{BEGIN}{text}{END}{after}")).expect("the page is writable");
+        fs::write(file(path), content).expect("the file is writable");
     } else {
-        assert!(shown == text, "{path} is out of date; run this test with UPDATE_DOCS=1");
+        assert!(is_current, "{path} is out of date; run this test with UPDATE_DOCS=1");
     }
 }
 
@@ -181,6 +187,16 @@ fn the_page_on_configuration_names_every_field() {
             && table.contains("| `spec.storage` |  | **No effect yet.**")
             && table.contains("| `spec.registry.auths.*.certsPath` |")
     );
+}
+
+#[test]
+fn the_samples_specify_the_default_version() {
+    for style in SampleStyle::ALL {
+        let path = format!("config-samples/{}", style.file_name());
+        let text = sample("sample", KubeVersion::default(), style, style.file_name());
+        let text = text.expect("the sample is valid");
+        compare_or_write(&path, read(&path) == text, &text);
+    }
 }
 
 #[test]

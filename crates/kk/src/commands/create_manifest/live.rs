@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use kk_config::{Arch, ImageName, KubeVersion, OperatingSystem};
+use kk_config::{Arch, DEFAULT_KUBERNETES_VERSION, ImageName, KubeVersion, OperatingSystem};
 use kk_engine::Warning;
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ pub(super) async fn ask(kubeconfig: &Path) -> Result<LiveCluster, Error> {
     let cluster = LiveCluster::of(&nodes, &pods);
     if cluster.kubernetes.is_empty() {
         let message = format!(
-            "no node of the cluster of {} reports a Kubernetes version of the form v1.36.4",
+            "no node of the cluster of {} reports a Kubernetes version of the form {DEFAULT_KUBERNETES_VERSION}",
             kubeconfig.display()
         );
         return Err(Error::config(

@@ -8,6 +8,7 @@ pub(super) mod ha;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use kk_config::KubeVersion;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -15,7 +16,9 @@ use crate::checks;
 use crate::context::Context;
 use crate::site::Site;
 
-pub(crate) const FROM: &str = "v1.36.4";
+/// The default version, which the lab builds first.
+pub(crate) const FROM: &str = kk_config::DEFAULT_KUBERNETES_VERSION;
+/// A version of the next minor that the lab builds, too.
 pub(crate) const TO: &str = "v1.37.1";
 /// An address in the range of Services that no other Service gets.
 const SERVICE: &str = "10.233.0.80";
@@ -37,9 +40,11 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.apply(&site, &objects)?;
     ctx.kubectl(&site, "rollout status deployment web --timeout=120s")?;
 
-    ctx.kk_nodes(&site, &["upgrade", "--with-kubernetes", "v1.36.3"])?
+    let from = KubeVersion::default();
+    let older = KubeVersion { patch: from.patch.saturating_sub(1), ..from }.to_string();
+    ctx.kk_nodes(&site, &["upgrade", "--with-kubernetes", &older])?
         .expect_code(3)?
-        .expect_said(&["v1.36.3 is older"])?;
+        .expect_said(&[&format!("{older} is older")])?;
 
     in_the_way(ctx, &site, &image).context("what stands in the way")?;
 
@@ -150,4 +155,22 @@ fn in_the_way(ctx: &Context<'_>, site: &Site, image: &str) -> Result<()> {
     ctx.kubectl(site, "delete pod/lonely pdb/all validatingwebhookconfiguration/dead --wait=false")?;
     ctx.kubectl(site, "wait --for=delete pod/lonely --timeout=60s")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_lab_builds_the_default_version_first_and_a_version_of_the_next_minor() {
+        let data: Value = serde_saphyr::from_str(include_str!("../../../../lab/versions.yaml")).unwrap();
+        let versions = data["components"]["kubernetes"]["versions"].as_array().unwrap();
+        let versions: Vec<String> =
+            versions.iter().map(|version| format!("v{}", checks::text(version))).collect();
+        assert_eq!(versions[0], FROM);
+        assert!(versions.iter().any(|version| version == TO), "{versions:?}");
+        assert_eq!(TO.parse::<KubeVersion>().unwrap().minor, KubeVersion::default().minor + 1);
+    }
 }
