@@ -18,6 +18,9 @@ use crate::{
     model::options::Options,
 };
 
+/// The version of Kubernetes of a file that does not specify a version.
+pub(crate) const KUBERNETES: &str = kk_config::DEFAULT_KUBERNETES_VERSION;
+
 /// A file of `config-samples/`.
 pub(crate) fn sample(name: &str) -> Spec {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config-samples").join(name);

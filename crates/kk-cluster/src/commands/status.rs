@@ -56,7 +56,7 @@ pub struct NodeStatus {
     pub roles: Vec<String>,
     /// Its state.
     pub state: NodeState,
-    /// The version of the kubelet in the API: `v1.36.4`.
+    /// The version of the kubelet in the API: `v1.36.0`.
     pub version: Option<String>,
 }
 
@@ -205,7 +205,7 @@ mod tests {
             etcd::{HEALTHY, member_status::STATUS},
             kube_proxy::services::SERVICES,
         },
-        testing,
+        testing::{self, KUBERNETES},
     };
 
     /// The status of three nodes if the first gives these answers. If `silent`, the last host does not answer.
@@ -248,7 +248,7 @@ mod tests {
     async fn each_node_has_the_state_that_is_known_of_it() {
         let names: Vec<String> =
             testing::sample("three-nodes.yaml").hosts.iter().map(|host| host.name.clone()).collect();
-        let line = |name: &str, ready: &str| format!("Node\t{name}\t{ready}\tv1.36.4\t\t\t\n");
+        let line = |name: &str, ready: &str| format!("Node\t{name}\t{ready}\t{KUBERNETES}\t\t\t\n");
         let (pem, states) = (testing::certificate(365, 300), |status: &Status| {
             status.nodes.iter().map(|node| node.state).collect::<Vec<_>>()
         });
@@ -274,7 +274,7 @@ mod tests {
     #[tokio::test]
     async fn alarms_of_etcd_are_shown_and_are_not_well() {
         let names = testing::sample("three-nodes.yaml").hosts;
-        let line = |host: &Host| format!("Node\t{}\tTrue\tv1.36.4\t\t\t\n", host.name);
+        let line = |host: &Host| format!("Node\t{}\tTrue\t{KUBERNETES}\t\t\t\n", host.name);
         let all = names.iter().map(line).collect::<String>() + "end\n";
         let pem = testing::certificate(365, 300);
         for (errors, alarms) in

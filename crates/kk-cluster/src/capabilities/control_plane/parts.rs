@@ -56,7 +56,7 @@ mod tests {
             status::{self, NodeState},
         },
         model::capability::Capability as _,
-        testing,
+        testing::{self, KUBERNETES},
     };
 
     const PARTS: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -73,7 +73,7 @@ mod tests {
         ));
         let mut api = String::new();
         for host in &spec.hosts {
-            let _ = writeln!(api, "Node\t{}\tTrue\tv1.36.4\t\t", host.name);
+            let _ = writeln!(api, "Node\t{}\tTrue\t{KUBERNETES}\t\t", host.name);
             for part in PARTS {
                 let name = format!("{part}-{}", host.name);
                 let ready = if name == pod { "False" } else { "True" };

@@ -85,7 +85,7 @@ mod tests {
     use crate::{
         capabilities::kube_proxy::services::SERVICES,
         commands::add_nodes::tests::{ANSWERED, joined, probed, spec},
-        testing,
+        testing::{self, KUBERNETES},
     };
 
     #[tokio::test]
@@ -93,7 +93,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec(), directory.path());
         let names = ["n1", "n2", "n4"];
-        let nodes = names.map(|name| format!("Node\t{name}\tTrue\tv1.36.4\t\t\t\n")).concat();
+        let nodes = names.map(|name| format!("Node\t{name}\tTrue\t{KUBERNETES}\t\t\t\n")).concat();
         let proxy = "DaemonSet\tkube-system/kube-proxy\t3\t3\n";
         let mut probed = probed(&session, Some(&(nodes + proxy + ANSWERED))).await;
         for name in names {

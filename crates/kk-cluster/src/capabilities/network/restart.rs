@@ -225,7 +225,7 @@ mod tests {
             network::flannel::{AGENT, links::LINKS},
         },
         commands::create_cluster,
-        testing,
+        testing::{self, KUBERNETES},
     };
 
     /// The answer of each node about its links.
@@ -247,7 +247,7 @@ mod tests {
         let mut probed = testing::fresh(&spec);
         let number = |host: &Host| spec.hosts.iter().position(|other| other.name == host.name).unwrap();
         let node = |host: &Host| {
-            format!("Node\t{}\tTrue\tv1.36.4\t\t\t\t\t\t10.9.{}.0/24 \n", host.name, number(host))
+            format!("Node\t{}\tTrue\t{KUBERNETES}\t\t\t\t\t\t10.9.{}.0/24 \n", host.name, number(host))
         };
         let nodes: String =
             spec.hosts.iter().filter(|host| registered || host.name != spoiled).map(node).collect();

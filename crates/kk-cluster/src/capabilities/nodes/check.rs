@@ -54,7 +54,7 @@ mod tests {
     use crate::{
         base::cluster_state::API,
         commands::{create_cluster, precheck::precheck},
-        testing,
+        testing::{self, KUBERNETES},
     };
 
     /// The findings for a cluster that has these nodes in addition to the node of the file: name, and whether the node is Ready.
@@ -65,7 +65,7 @@ mod tests {
         let mut probed = testing::fresh(&spec);
         let nodes = others.iter().copied().chain([(spec.hosts[0].name.as_str(), "True")]);
         let lines: Vec<String> =
-            nodes.map(|(name, ready)| format!("Node\t{name}\t{ready}\tv1.36.4\t\t\n")).collect();
+            nodes.map(|(name, ready)| format!("Node\t{name}\t{ready}\t{KUBERNETES}\t\t\n")).collect();
         let facts = probed.facts.values_mut().next().unwrap();
         facts.reply(&API, lines.concat() + "end\n");
         let inputs = session.create_inputs(&probed).await.unwrap();

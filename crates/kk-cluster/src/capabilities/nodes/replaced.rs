@@ -96,7 +96,7 @@ mod tests {
             create_cluster,
             precheck::precheck,
         },
-        testing,
+        testing::{self, KUBERNETES},
     };
 
     /// The findings about the machine of a host, if the cluster knows it by this line and the hosts have these ids. `record` is
@@ -124,7 +124,8 @@ mod tests {
     /// n4 is in the file, and its host has no files of the cluster.
     #[tokio::test]
     async fn a_new_machine_under_a_known_name_replaces_one_that_is_lost_and_not_one_that_runs() {
-        let node = |ready: &str, id: &str| format!("Node\tn4\t{ready}\tv1.36.4\t\t\t\t192.0.2.77 \t{id}\n");
+        let node =
+            |ready: &str, id: &str| format!("Node\tn4\t{ready}\t{KUBERNETES}\t\t\t\t192.0.2.77 \t{id}\n");
         for (node, severity, words) in [
             (
                 node("True", "aaaa"),
@@ -144,7 +145,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_copy_is_told_from_a_machine_that_moves() {
-        let node = |address: &str, id: &str| format!("Node\tn2\tTrue\tv1.36.4\t\t\t\t{address} \t{id}\n");
+        let node =
+            |address: &str, id: &str| format!("Node\tn2\tTrue\t{KUBERNETES}\t\t\t\t{address} \t{id}\n");
         for (own, record, node, copy) in [
             // The same machine at another address.
             ("aaaa", "aaaa", node("192.0.2.77", "aaaa"), None),

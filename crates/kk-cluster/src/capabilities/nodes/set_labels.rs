@@ -118,7 +118,11 @@ mod tests {
     use kk_engine::{Apply, FileFact, Slots};
 
     use super::*;
-    use crate::{base::cluster_state::API, capabilities::nodes::wait_for_nodes, testing};
+    use crate::{
+        base::cluster_state::API,
+        capabilities::nodes::wait_for_nodes,
+        testing::{self, KUBERNETES},
+    };
 
     /// The scripts of a task on the first host, when all nodes but `dropped` have joined.
     fn scripts(inputs: &Inputs, mut task: Task, dropped: &str) -> String {
@@ -174,7 +178,7 @@ mod tests {
             (mark, "other", true, false),
         ] {
             let answer = format!(
-                "Node\t{first}\tTrue\tv1.36.4\t{label}= \t{taint}:NoSchedule \nConfigMap\tkube-system/kubeadm-config\n\
+                "Node\t{first}\tTrue\t{KUBERNETES}\t{label}= \t{taint}:NoSchedule \nConfigMap\tkube-system/kubeadm-config\n\
                  ConfigMap\tkube-public/cluster-info\nend\n"
             );
             facts.facts.get_mut(&first).unwrap().reply(&API, answer);

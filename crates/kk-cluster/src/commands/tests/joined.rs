@@ -3,7 +3,7 @@
 use super::plan_of;
 use crate::{
     base::cluster_state::{API, INITIALISED},
-    testing,
+    testing::{self, KUBERNETES},
 };
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn only_an_init_that_did_not_end_is_done_again() {
 #[tokio::test]
 async fn a_cluster_that_was_ready_is_verified_after_a_change() {
     let spec = testing::sample("three-nodes.yaml");
-    let node = |host: &kk_config::Host| format!("Node\t{}\tTrue\tv1.36.4\t\t\n", host.name);
+    let node = |host: &kk_config::Host| format!("Node\t{}\tTrue\t{KUBERNETES}\t\t\n", host.name);
     let nodes = spec.hosts.iter().map(node).collect::<Vec<_>>().concat();
     let ready = format!(
         "{nodes}DaemonSet\tkube-system/kube-proxy\t1\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t1\t1\n\

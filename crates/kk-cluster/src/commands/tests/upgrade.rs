@@ -1,4 +1,6 @@
 //! Steps of an upgrade: consecutive minor versions, and components that get or keep a version.
+//!
+//! The versions are the subject of these tests, so each test specifies them; none depends on the default version.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -341,7 +343,9 @@ async fn a_member_of_etcd_that_is_sick_is_named_unless_its_own_turn_has_begun() 
 #[tokio::test]
 async fn a_create_leads_no_control_plane_back_that_an_upgrade_has_reached() {
     let directory = tempfile::tempdir().unwrap();
-    let session = testing::session(with_etcd_on("n1"), directory.path());
+    let mut spec = with_etcd_on("n1");
+    spec.kubernetes.version = version("v1.36.4");
+    let session = testing::session(spec, directory.path());
     for (there, refused) in [("v1.36.4", false), ("v1.37.1", true)] {
         let mut probed = probed(&session, Some(ANSWERED)).await;
         probed.facts.get_mut("n3").unwrap().reply(&SETTINGS, format!("version\t{there}\n"));

@@ -323,21 +323,26 @@ mod tests {
         assert!(error.to_string().contains("kk has no checksums of a Kubernetes v1.36"), "{error}");
     }
 
-    /// Two nodes of a cluster with v1.36.4, as the API shows them.
-    const NODES: &str = "Node\tn1\tTrue\tv1.36.4\t\t\t\nNode\tn2\tTrue\tv1.36.4\t\t\t\n";
+    /// The versions of the upgrade that these tests plan, whatever the default version is.
+    const FROM: &str = "v1.36.4";
+    const TO: &str = "v1.37.1";
 
-    /// The turn of these hosts in an upgrade to v1.37.1. n2 has the taints `taints`.
+    /// The nodes n1 and n2 at [`FROM`], as the API returns them. n2 has these taints.
+    fn nodes(taints: &str) -> String {
+        format!("Node\tn1\tTrue\t{FROM}\t\t\t\nNode\tn2\tTrue\t{FROM}\t\t{taints}\t\n")
+    }
+
+    /// The turn of these hosts in an upgrade to [`TO`]. n2 has the taints `taints`.
     async fn turn_of(names: &[&str], taints: &str, mark: bool) -> Create {
         let directory = tempfile::tempdir().unwrap();
-        let before = testing::session(two_nodes("v1.36.4"), directory.path());
-        let nodes = NODES.replace("n2\tTrue\tv1.36.4\t\t", &format!("n2\tTrue\tv1.36.4\t\t{taints}"));
-        let mut probed = probed(&before, Some(&(nodes + ANSWERED))).await;
+        let before = testing::session(two_nodes(FROM), directory.path());
+        let mut probed = probed(&before, Some(&(nodes(taints) + ANSWERED))).await;
         probed.facts.get_mut("n1").unwrap().reply(&HEALTHY, "yes");
         if mark {
             let n2 = probed.facts.get_mut("n2").unwrap();
             n2.files.insert(UPGRADING.into(), FileFact::default());
         }
-        let session = testing::session(two_nodes("v1.37.1"), directory.path());
+        let session = testing::session(two_nodes(TO), directory.path());
         let how = Drain { force: false, timeout: Duration::from_mins(1) };
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         session.plan_turn(&probed, names, &how).await.unwrap()
@@ -378,10 +383,9 @@ mod tests {
     #[tokio::test]
     async fn programs_come_to_this_machine_and_images_to_the_nodes_before_any_turn() {
         let directory = tempfile::tempdir().unwrap();
-        let before = testing::session(two_nodes("v1.36.4"), directory.path());
-        let probed = probed(&before, Some(&(NODES.to_owned() + ANSWERED))).await;
-        let fetch =
-            testing::session(two_nodes("v1.37.1"), directory.path()).plan_fetch(&probed).await.unwrap();
+        let before = testing::session(two_nodes(FROM), directory.path());
+        let probed = probed(&before, Some(&(nodes("") + ANSWERED))).await;
+        let fetch = testing::session(two_nodes(TO), directory.path()).plan_fetch(&probed).await.unwrap();
         let tasks = names(&fetch.plan.changes());
         for program in ["kubeadm", "kubelet", "kubectl"] {
             position(&tasks, &format!("control download_{program}"));
@@ -395,8 +399,7 @@ mod tests {
         // In its turn, a host may have no runtime.
         let mut begun = probed;
         begun.facts.get_mut("n2").unwrap().files.insert(UPGRADING.into(), FileFact::default());
-        let fetch =
-            testing::session(two_nodes("v1.37.1"), directory.path()).plan_fetch(&begun).await.unwrap();
+        let fetch = testing::session(two_nodes(TO), directory.path()).plan_fetch(&begun).await.unwrap();
         let tasks = names(&fetch.plan.changes());
         position(&tasks, "n1 pull_node_images");
         assert!(!tasks.iter().any(|task| task.starts_with("n2 ")), "{tasks:#?}");
@@ -415,8 +418,8 @@ mod tests {
     #[tokio::test]
     async fn a_node_whose_turn_has_failed_is_put_back_without_another_drain() {
         let (newer, session) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let newer = testing::session(two_nodes("v1.37.1"), newer.path());
-        let session = testing::session(two_nodes("v1.36.4"), session.path());
+        let newer = testing::session(two_nodes(TO), newer.path());
+        let session = testing::session(two_nodes(FROM), session.path());
         let nodes = "Node\tn1\tTrue\tv1.37.1\t\t\t\nNode\tn2\tFalse\tv1.37.1\t\t\t\n";
         let mut probed = probed(&newer, Some(&(nodes.to_owned() + ANSWERED))).await;
         probed.facts.get_mut("n2").unwrap().files.insert(UPGRADING.into(), FileFact::default());

@@ -104,7 +104,7 @@ fn healthz(inputs: &Inputs) -> Option<String> {
 mod tests {
     use crate::{
         base::{cluster_state::API, shell::script},
-        testing,
+        testing::{self, KUBERNETES},
     };
 
     /// Runs the script against a kubelet that answers and started 1000 s ago, and an API with this report on its node.
@@ -157,8 +157,10 @@ mod tests {
             let mut probed = testing::fresh(&spec);
             let facts = probed.facts.get_mut(&first.name).unwrap();
             facts.reply(&crate::base::questions::BEGAN, began);
-            facts
-                .reply(&API, format!("Node\t{}\tTrue\tv1.36.4\t\t\t2026-01-02T03:04:05Z\nend\n", first.name));
+            facts.reply(
+                &API,
+                format!("Node\t{}\tTrue\t{KUBERNETES}\t\t\t2026-01-02T03:04:05Z\nend\n", first.name),
+            );
             let inputs = session.create_inputs(&probed).await.unwrap();
             assert_eq!(inputs.is_ready(&first), ready, "{began}");
         }

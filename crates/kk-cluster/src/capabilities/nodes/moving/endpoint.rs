@@ -166,7 +166,7 @@ mod tests {
             create_cluster,
             precheck::precheck,
         },
-        testing,
+        testing::{self, KUBERNETES},
     };
 
     #[test]
@@ -292,8 +292,8 @@ mod tests {
         spec.control_plane_endpoint.external_address =
             !spec.control_planes().iter().any(|host| host.internal_address.to_string() == address);
         let session = testing::session(spec.clone(), directory.path());
-        let nodes = "Node\tn1\tTrue\tv1.36.4\t\t\t\nNode\tn2\tTrue\tv1.36.4\t\t\t\n";
-        let mut probed = probed(&session, Some(&(nodes.to_owned() + ANSWERED))).await;
+        let nodes = ["n1", "n2"].map(|name| format!("Node\t{name}\tTrue\t{KUBERNETES}\t\t\t\n")).concat();
+        let mut probed = probed(&session, Some(&(nodes + ANSWERED))).await;
         let facts = probed.facts.get_mut("n2").unwrap();
         if there == SILENT {
             facts.time_out(&LEADS);

@@ -115,14 +115,15 @@ mod tests {
             create_cluster,
             precheck::precheck,
         },
-        testing,
+        testing::{self, KUBERNETES},
     };
 
     /// The findings about moves and the tasks of a create, if the cluster knows these addresses of n1 and n2.
     async fn plan(n1: &str, n2: &str, marked: bool) -> (Vec<Finding>, Vec<String>) {
         let directory = tempfile::tempdir().unwrap();
         let session = testing::session(spec(), directory.path());
-        let node = |name: &str, addresses: &str| format!("Node\t{name}\tTrue\tv1.36.4\t\t\t\t{addresses}\n");
+        let node =
+            |name: &str, addresses: &str| format!("Node\t{name}\tTrue\t{KUBERNETES}\t\t\t\t{addresses}\n");
         let mut probed = probed(&session, None).await;
         let api = node("n1", n1) + &node("n2", n2) + ANSWERED;
         probed.facts.get_mut("n1").unwrap().reply(&API, api);
@@ -257,8 +258,9 @@ mod tests {
             (true, Some(super::Moved::Api), false, "with hostNetwork"),
         ] {
             let address = if node_moves { "192.0.2.77 " } else { "192.0.2.2 " };
-            let node =
-                |name: &str, addresses: &str| format!("Node\t{name}\tTrue\tv1.36.4\t\t\t\t{addresses}\n");
+            let node = |name: &str, addresses: &str| {
+                format!("Node\t{name}\tTrue\t{KUBERNETES}\t\t\t\t{addresses}\n")
+            };
             let mut probed = probed(&session, None).await;
             let api = node("n1", "192.0.2.1 ") + &node("n2", address) + ANSWERED;
             probed.facts.get_mut("n1").unwrap().reply(&API, api);

@@ -6,7 +6,7 @@ use super::{findings, findings_of, spec, well};
 use crate::{
     capabilities::os::{disable_swap::UNITS, firewall, write_hosts_block::REWRITTEN},
     commands::{create_cluster::capabilities, precheck::precheck},
-    testing,
+    testing::{self, KUBERNETES},
 };
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn each_trouble_is_found_with_its_weight() {
         ),
         (|f| f.swaps = vec!["/dev/sdb1".into()], Severity::Adapted, "swap is on (/dev/sdb1)"),
         (|f| f.selinux = "enforcing".into(), Severity::Warning, "SELinux is enforcing"),
-        (|f| f.cgroup_v2 = false, Severity::Adapted, "cgroup v1 with Kubernetes v1.36.4"),
+        (|f| f.cgroup_v2 = false, Severity::Adapted, &format!("cgroup v1 with Kubernetes {KUBERNETES}")),
         (|f| f.systemd_cgroups = false, Severity::Adapted, "systemd cannot manage the cgroups of pods here"),
         (|f| f.can_raise_limits = false, Severity::Adapted, "root is not allowed to raise resource limits"),
         (|f| f.nameservers.clear(), Severity::Adapted, "no nameserver in /etc/resolv.conf"),

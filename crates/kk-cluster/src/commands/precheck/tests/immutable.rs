@@ -4,7 +4,11 @@ use kk_config::{NetworkPlugin, Spec, v1alpha2::FlannelBackend};
 use kk_engine::{FileFact, ProbeSpec, Severity};
 
 use super::{findings, findings_of, spec, well};
-use crate::{base::questions::SETTINGS, capabilities::network, testing};
+use crate::{
+    base::questions::SETTINGS,
+    capabilities::network,
+    testing::{self, KUBERNETES},
+};
 
 #[tokio::test]
 async fn settings_that_a_running_cluster_cannot_change_are_refused() {
@@ -12,7 +16,7 @@ async fn settings_that_a_running_cluster_cannot_change_are_refused() {
     let answer = |pods: &str| {
         format!(
             "service-cluster-ip-range\t10.233.0.0/18\netcd-servers\thttps://192.168.0.1:2379\ncluster-cidr\t{pods}\n\
-             server\thttps://lb.kubesphere.local:6443\nclusterDomain\tcluster.local\nversion\tv1.36.4\n"
+             server\thttps://lb.kubesphere.local:6443\nclusterDomain\tcluster.local\nversion\t{KUBERNETES}\n"
         )
     };
     let mut facts = well();
@@ -20,8 +24,8 @@ async fn settings_that_a_running_cluster_cannot_change_are_refused() {
     assert_eq!(findings(facts.clone()).await, [], "the file says what is there");
     let cases: &[(Change, &str)] = &[
         (
-            |spec| spec.kubernetes.version = "v1.35.2".parse().unwrap(),
-            "the cluster's version is v1.36.4, but the file sets v1.35.2",
+            |spec| spec.kubernetes.version = "v1.28.0".parse().unwrap(),
+            &format!("the cluster's version is {KUBERNETES}, but the file sets v1.28.0"),
         ),
         (
             |spec| spec.network.pods = "10.1.0.0/16".parse().unwrap(),

@@ -23,6 +23,7 @@ async fn found_with(
 ) -> Vec<Finding> {
     let mut spec = crate::commands::add_nodes::tests::spec();
     spec.hosts.truncate(2);
+    spec.kubernetes.version = "v1.36.4".parse().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let session = testing::session(spec, directory.path());
     let probed = probed(&session, Some(NODES)).await;
