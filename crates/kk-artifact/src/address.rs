@@ -113,10 +113,10 @@ mod tests {
 
     #[test]
     fn rewrites_to_the_mirror() {
-        let upstream = Address::upstream("https://dl.k8s.io/release/v1.36.4/bin/linux/amd64/kubeadm");
+        let upstream = Address::upstream("https://dl.k8s.io/release/v1.36.0/bin/linux/amd64/kubeadm");
         for (mirror, expected) in [
-            ("https://m.example", "https://m.example/dl.k8s.io/release/v1.36.4/bin/linux/amd64/kubeadm"),
-            ("http://m:8080/a/b/", "http://m:8080/a/b/dl.k8s.io/release/v1.36.4/bin/linux/amd64/kubeadm"),
+            ("https://m.example", "https://m.example/dl.k8s.io/release/v1.36.0/bin/linux/amd64/kubeadm"),
+            ("http://m:8080/a/b/", "http://m:8080/a/b/dl.k8s.io/release/v1.36.0/bin/linux/amd64/kubeadm"),
         ] {
             let mirror = Address::mirror(mirror).unwrap();
             assert_eq!(upstream.behind(&mirror).to_string(), expected);

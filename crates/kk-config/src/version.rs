@@ -17,9 +17,9 @@ pub const NEWEST_MINOR: u32 = 37;
 pub struct KubeVersion {
     /// Always 1 so far.
     pub major: u32,
-    /// The `36` of v1.36.4.
+    /// The `30` of v1.30.2.
     pub minor: u32,
-    /// The `4` of v1.36.4.
+    /// The `2` of v1.30.2.
     pub patch: u32,
 }
 
@@ -77,15 +77,15 @@ mod tests {
 
     #[test]
     fn reads_a_version_with_and_without_v() {
-        let version = KubeVersion { major: 1, minor: 36, patch: 4 };
-        assert_eq!("v1.36.4".parse(), Ok(version));
-        assert_eq!("1.36.4".parse(), Ok(version));
-        assert_eq!(version.to_string(), "v1.36.4");
+        let version = KubeVersion { major: 1, minor: 30, patch: 2 };
+        assert_eq!("v1.30.2".parse(), Ok(version));
+        assert_eq!("1.30.2".parse(), Ok(version));
+        assert_eq!(version.to_string(), "v1.30.2");
     }
 
     #[test]
     fn refuses_what_is_no_released_version() {
-        for text in ["", "v", "1.36", "v1.36.4.1", "v1.36.+4", "v1.36.4-rc.1", "vv1.36.4", "v1.36.x", "v1..4"]
+        for text in ["", "v", "1.30", "v1.30.2.1", "v1.30.+2", "v1.30.2-rc.1", "vv1.30.2", "v1.30.x", "v1..2"]
         {
             assert!(text.parse::<KubeVersion>().is_err(), "{text}");
         }

@@ -147,7 +147,7 @@ mod tests {
         let text = "enabled: spec.a\nsources: [{extension: a}]\n";
         std::fs::write(dir.path().join("components/a.yaml"), text).unwrap();
         let payload = Arc::new(build(dir.path(), "1", "v4.1.3").unwrap());
-        let (helm, kubernetes) = (PathBuf::new(), "v1.36.4".to_owned());
+        let (helm, kubernetes) = (PathBuf::new(), "v1.36.0".to_owned());
         let roles = roles(&Renderer { payload, helm, kubernetes, nodes: Nodes::default() }).await.unwrap();
         let of = |role: &Value, group: &str| {
             let all = role["rules"].as_array().unwrap();
@@ -172,7 +172,7 @@ mod tests {
         let text = "enabled: spec.a\nsources: []\nremove: {traces: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, deletedWith: [a]}]}\n";
         std::fs::write(dir.path().join("components/a.yaml"), text).unwrap();
         let payload = Arc::new(build(dir.path(), "1", "v3.4.1").unwrap());
-        let (helm, kubernetes) = (PathBuf::new(), "v1.36.4".to_owned());
+        let (helm, kubernetes) = (PathBuf::new(), "v1.36.0".to_owned());
         let roles = roles(&Renderer { payload, helm, kubernetes, nodes: Nodes::default() }).await.unwrap();
         for (role, verbs) in roles.iter().zip([json!(["get", "list", "watch"]), json!(["patch", "delete"])]) {
             let may = |rule: &Value| {

@@ -145,9 +145,9 @@ mod tests {
     fn every_part_is_a_package_with_its_sum_and_url() {
         let program = ProgramPart {
             name: "kubeadm".into(),
-            version: "1.36.4".into(),
+            version: "1.36.0".into(),
             arch: "arm64".into(),
-            path: "programs/kubeadm/v1.36.4/arm64/kubeadm".into(),
+            path: "programs/kubeadm/v1.36.0/arm64/kubeadm".into(),
         };
         let file = FilePart { path: program.path.clone(), size: 3, sha256: "ab".repeat(32) };
         let image = ImagePart {
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(
             seen,
             [
-                ["SPDXRef-Package-1", "1.36.4", &ab, "pkg:generic/kubeadm@1.36.4?arch=arm64"],
+                ["SPDXRef-Package-1", "1.36.0", &ab, "pkg:generic/kubeadm@1.36.0?arch=arm64"],
                 ["SPDXRef-Package-2", "v1.12.0", &cd, &url],
                 [
                     "SPDXRef-Package-3",

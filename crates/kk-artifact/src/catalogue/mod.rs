@@ -47,7 +47,7 @@ impl Catalogue {
     /// Overrides checksums with the user's own. `file` is the name in errors, which show every wrong place.
     ///
     /// ```yaml
-    /// kubeadm: { amd64: { 1.36.4: <64 hexadecimal digits> } }
+    /// kubeadm: { amd64: { 1.36.0: <64 hexadecimal digits> } }
     /// ```
     pub fn with_user(mut self, file: &str, text: &str) -> Result<Self, Error> {
         for sum in user::parse(file, text).map_err(Error::Catalogue)? {

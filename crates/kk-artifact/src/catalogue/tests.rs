@@ -96,9 +96,9 @@ fn resolves_to_upstreams_address() {
     for (component, version, arch, expected) in [
         (
             Component::Kubelet,
-            "v1.36.4",
+            "v1.36.0",
             Arch::Arm64,
-            "https://dl.k8s.io/release/v1.36.4/bin/linux/arm64/kubelet",
+            "https://dl.k8s.io/release/v1.36.0/bin/linux/arm64/kubelet",
         ),
         (
             Component::Etcd,
@@ -187,13 +187,13 @@ fn an_unknown_version_is_refused_with_the_nearest_known_ones_and_a_way_out() {
 #[test]
 fn the_users_sums_win_and_add() {
     let text = format!(
-        "kubeadm: {{amd64: {{v1.36.4: {SUM}}}}}\netcd:\n  arm64:\n    3.7.0: {}\n",
+        "kubeadm: {{amd64: {{v1.36.0: {SUM}}}}}\netcd:\n  arm64:\n    3.7.0: {}\n",
         SUM.to_uppercase()
     );
     let catalogue = Catalogue::builtin().with_user("own.yaml", &text).unwrap();
     for (component, version, arch, own) in [
-        (Component::Kubeadm, "1.36.4", Arch::Amd64, true),
-        (Component::Kubeadm, "1.36.4", Arch::Arm64, false),
+        (Component::Kubeadm, "1.36.0", Arch::Amd64, true),
+        (Component::Kubeadm, "1.36.0", Arch::Arm64, false),
         (Component::Etcd, "3.7.0", Arch::Arm64, true),
     ] {
         let checksum = catalogue.resolve(component, version, arch).unwrap().checksum;
@@ -218,7 +218,7 @@ fn a_sum_may_look_like_a_number_and_a_catalogue_may_be_empty() {
 #[test]
 fn every_mistake_in_the_users_catalogue_is_named_with_its_place() {
     let text = format!(
-        "kubadm:\n  amd64:\n    1.36.4: {SUM}\netcd:\n  x86: {{3.7.0: {SUM}}}\n  arm64:\n    3.7: abc\n"
+        "kubadm:\n  amd64:\n    1.36.0: {SUM}\netcd:\n  x86: {{3.7.0: {SUM}}}\n  arm64:\n    3.7: abc\n"
     );
     let error = Catalogue::builtin().with_user("own.yaml", &text).unwrap_err().to_string();
     for expected in [
@@ -244,7 +244,7 @@ fn what_is_no_catalogue_at_all_is_refused_with_its_place() {
     for (text, place) in [
         ("kubeadm: [", "own.yaml:1"),
         ("- kubeadm", "own.yaml:1:1"),
-        ("kubeadm:\n  amd64: 1.36.4\n", "own.yaml:2:10"),
+        ("kubeadm:\n  amd64: 1.36.0\n", "own.yaml:2:10"),
         (&format!("etcd:\n  amd64:\n    3.7.0: {SUM}\n    3.7.0: {SUM}\n"), "own.yaml:4:5"),
     ] {
         let error = Catalogue::builtin().with_user("own.yaml", text).unwrap_err().to_string();

@@ -153,7 +153,7 @@ impl Reader<'_> {
     fn version(&mut self, text: &Spanned<String>) -> Option<Version> {
         let version = super::parse_version(&text.value);
         if version.is_none() {
-            self.error(text, &format!("`{}` is not a version", text.value), "three numbers such as 1.36.4");
+            self.error(text, &format!("`{}` is not a version", text.value), "three numbers such as 1.2.3");
         }
         version
     }

@@ -41,7 +41,7 @@ pub(crate) struct Node {
     pub reported: String,
     /// Its addresses of type `InternalIP`, one of each family.
     pub addresses: Vec<String>,
-    /// The kubelet's version: `v1.36.4`.
+    /// The kubelet's version: `v1.36.0`.
     pub version: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
     use crate::{base::requirements::Ready, programs, testing};
 
-    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.4\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\t192.0.2.1 2001:db8::1 \tabcdef\t10.233.65.0/24 fd00::/64 \n\
+    const ANSWER: &str = "Node\tnode1\tTrue\tv1.36.0\tkubernetes.io/os=linux a= \tx=y:NoSchedule z:NoExecute \t2026-01-02T03:04:05Z\t192.0.2.1 2001:db8::1 \tabcdef\t10.233.65.0/24 fd00::/64 \n\
         Deployment\tkube-system/coredns\t2\t1\nDaemonSet\tkube-flannel/kube-flannel-ds\t3\t3\n\
         Pod\tkube-system/kube-scheduler-node1\tTrue\nPod\tkube-system/kube-apiserver-node1\t\n\
         ConfigMap\tkube-system/kubeadm-config\t\nConfigMap\tkube-public/cluster-info\t\nend\n";

@@ -97,7 +97,7 @@ pub struct Distribution {
     /// Always `kubernetes`.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Such as `v1.36.4`.
+    /// Such as `v1.36.0`.
     pub version: String,
 }
 

@@ -12,7 +12,7 @@ const CREATE_EXAMPLES: &str = "\
 Examples:
   kk create cluster -f cluster.yaml              create the cluster, or repair it
   kk create cluster -f cluster.yaml --dry-run    only show what would be done, host by host
-  kk create cluster --with-kubernetes v1.36.4    a cluster with only the local host (as root)
+  kk create cluster --with-kubernetes v1.35.4    a cluster with only the local host (as root)
   kk create cluster -f cluster.yaml -a kk-bundle.tar.zst --public-key minisign.pub --with-packages
   kk create cluster -f cluster.yaml --with-kubesphere v3.4.1
   kk create cluster -f cluster.yaml -y --output json > events.jsonl";

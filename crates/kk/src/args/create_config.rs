@@ -12,7 +12,7 @@ use super::versions_given;
 #[command(after_help = "\
 Examples:
   kk create config                               write config-sample.yaml
-  kk create config --name prod -f prod.yaml --with-kubernetes v1.36.4")]
+  kk create config --name prod -f prod.yaml --with-kubernetes v1.35.4")]
 pub struct CreateConfig {
     /// Name of the cluster
     #[arg(long, default_value = "sample")]

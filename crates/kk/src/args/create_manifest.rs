@@ -10,7 +10,7 @@ use super::versions_given;
 const EXAMPLES: &str = "\
 Examples:
   kk create manifest -f cluster.yaml                    only the files that this cluster needs
-  kk create manifest --with-kubernetes v1.35.4,v1.36.4 --arch amd64,arm64
+  kk create manifest --with-kubernetes v1.35.4,v1.36.0 --arch amd64,arm64
   kk create manifest --kubeconfig ~/.kube/config        the versions and images of a running cluster
 
 `kk artifact export` makes a bundle from the manifest.";

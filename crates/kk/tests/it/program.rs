@@ -281,7 +281,7 @@ fn versions_are_listed_shown_and_added() {
         ("versions list", 0, "containerd"),
         ("versions list crictl", 0, "1.36.0   amd64, arm64"),
         ("versions list nothing", 2, "there is no component nothing"),
-        ("versions show v1.36.4", 0, "registry.k8s.io/kube-apiserver:v1.36.4"),
+        ("versions show v1.36.0", 0, "registry.k8s.io/kube-apiserver:v1.36.0"),
         ("versions show v1.37.1", 0, "none: the checksum published next to the file is used"),
         ("versions show v1.20.0", 2, "is not supported"),
         ("versions add --file new.yaml --catalogue own.yaml", 0, "own.yaml: 1 version added"),
@@ -305,7 +305,7 @@ fn what_only_kubekey_has_is_named_as_such() {
         ("upgrade -f c.yaml --with-etcd", "`--with-etcd` without a value is an option that only KubeKey has"),
         ("create cluster --with-local-storage", "`--with-local-storage`"),
         ("create config --from-cluster", "`--from-cluster`"),
-        ("delete cluster --with-kubernetes v1.36.4", "`--with-kubernetes`"),
+        ("delete cluster --with-kubernetes v1.36.0", "`--with-kubernetes`"),
         ("create cluster -i inventory.yaml", "name the hosts in spec.hosts"),
         ("create cluster -c config.yaml", "write the settings into the Cluster file"),
         ("add nodes --set a=b", "write the settings into the Cluster file"),
@@ -358,7 +358,7 @@ fn all_files_that_are_missing_are_named_at_once() {
 #[test]
 fn a_manifest_is_validated_too() {
     let directory = tempdir().unwrap();
-    kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.4"]);
+    kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.0"]);
     let validate = || all(directory.path(), &["config", "validate", "-f", "manifest.yaml"]);
     let shown = validate();
     assert!(
@@ -376,7 +376,7 @@ fn a_manifest_is_validated_too() {
 #[test]
 fn answers_fit_the_command() {
     for (line, code, texts) in [
-        ("upgrade –with-kubernetes v1.36.4", 2, ["an en dash `–` (U+2013)", "write `--with-kubernetes`"]),
+        ("upgrade –with-kubernetes v1.36.0", 2, ["an en dash `–` (U+2013)", "write `--with-kubernetes`"]),
         (
             "create config --with-kubernetes v1.23.17 -f -",
             2,
@@ -433,16 +433,16 @@ fn a_full_disk_is_an_error() {
 #[test]
 fn a_manifest_has_what_several_versions_need() {
     let directory = tempdir().unwrap();
-    let versions = "v1.34.0,v1.36.4";
+    let versions = "v1.34.0,v1.36.0";
     let output = kk(directory.path(), &["create", "manifest", "--with-kubernetes", versions, "-o", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_snapshot!(String::from_utf8(output.stdout).unwrap());
-    let written = kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.4"]);
+    let written = kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.0"]);
     assert_eq!(
         String::from_utf8_lossy(&written.stderr),
         "wrote manifest.yaml: programs and 8 images for hosts of amd64\nmake the bundle with: kk artifact export -m manifest.yaml\n"
     );
-    let again = kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.4"]);
+    let again = kk(directory.path(), &["create", "manifest", "--with-kubernetes", "v1.36.0"]);
     assert_eq!(again.status.code(), Some(1), "a file that exists is not overwritten");
     // The option -f of this command names something else.
     assert!(

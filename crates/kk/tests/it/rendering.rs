@@ -146,7 +146,7 @@ fn hosts_that_cannot_be_reached_are_all_named() {
 fn other_errors_fit_in_a_line_or_two() {
     let errors = [
         (Error::Usage { message: "cannot ask".into(), hint: "add --yes".into() }, 0, None),
-        (Error::config("`v1.36` is not a Kubernetes version", Some("write it as v1.36.4".into())), 0, LOG),
+        (Error::config("`v1.36` is not a Kubernetes version", Some("write it as v1.36.0".into())), 0, LOG),
         (Error::Precheck { errors: 3 }, 0, LOG),
         (Error::Cancelled { changed: false, failures: Vec::new() }, 0, None),
         (Error::Cancelled { changed: true, failures: Vec::new() }, 5, LOG),

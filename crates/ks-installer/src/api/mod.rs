@@ -112,7 +112,7 @@ impl Api {
         Ok(Self { kinds: Resources::new(client.clone()), client, found: Mutex::default() })
     }
 
-    /// Version of Kubernetes, like `v1.36.4`.
+    /// Version of Kubernetes, like `v1.36.0`.
     pub async fn version(&self) -> Result<String, ApiError> {
         Ok(self.client.apiserver_version().await?.git_version)
     }

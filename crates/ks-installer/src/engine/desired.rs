@@ -119,10 +119,10 @@ mod tests {
         let component = "enabled: spec.gatekeeper.enabled\nsources: []\n\
             refused: [{when: cluster.minor >= 25 and spec.gatekeeper.enabled, why: it is too old}]\n";
         for (on, kubernetes, expected) in [
-            (true, "v1.36.4", &["a NotSupported"][..]),
+            (true, "v1.36.0", &["a NotSupported"][..]),
             (true, "v1.25.0-rc.1", &["a NotSupported"]),
             (true, "v1.24.17+k3s1", &[]),
-            (false, "v1.36.4", &[]),
+            (false, "v1.36.0", &[]),
         ] {
             let spec = json!({"gatekeeper": {"enabled": on}});
             assert_eq!(refused(component, &spec, kubernetes), expected, "{kubernetes}");
@@ -143,7 +143,7 @@ mod tests {
                 &["gateway NoDefinition"],
             ),
         ] {
-            assert_eq!(refused(component, &spec, "v1.36.4"), expected, "{spec}");
+            assert_eq!(refused(component, &spec, "v1.36.0"), expected, "{spec}");
         }
     }
 }

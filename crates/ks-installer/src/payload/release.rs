@@ -277,9 +277,9 @@ mod tests {
         let (from, to) = (release_of(&RELEASES[1], ""), TempDir::new().unwrap());
         let payload = Arc::new(build_from(from.path(), &to.path().join("payload"), "1").unwrap());
         let spec = ks_spec::effective(spec, &Value::Null);
-        let desired = desired(&payload, &spec, "v1.36.4");
+        let desired = desired(&payload, &spec, "v1.36.0");
         assert!(desired.refused.is_empty(), "{:?}", desired.refused);
-        let (helm, kubernetes) = (PathBuf::new(), "v1.36.4".to_owned());
+        let (helm, kubernetes) = (PathBuf::new(), "v1.36.0".to_owned());
         let renderer = Renderer { payload: payload.clone(), helm, kubernetes, nodes: Nodes::default() };
         let mut plans = BTreeMap::new();
         for component in desired.wanted.iter().map(|name| &payload.components()[name]) {

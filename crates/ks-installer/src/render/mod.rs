@@ -38,7 +38,7 @@ pub struct Renderer {
     pub payload: Arc<Payload>,
     /// Path of the helm binary.
     pub helm: PathBuf,
-    /// Version of Kubernetes, such as `v1.36.4`.
+    /// Version of Kubernetes, such as `v1.36.0`.
     pub kubernetes: String,
     /// Nodes of the cluster, for templates.
     pub nodes: Nodes,

@@ -153,7 +153,7 @@ mod tests {
             ("v1.33.4", "v1.34.1", "set", false, None),
             ("v1.34.1", "v1.35.0", "set", false, Some("remove")),
             ("v1.34.1", "v1.35.0", "absent", false, None),
-            ("v1.35.0", "v1.36.4", "set", false, Some("remove")),
+            ("v1.35.0", "v1.36.0", "set", false, Some("remove")),
             ("v1.35.0", "v1.34.1", "kept", true, Some("restore")),
             ("v1.35.0", "v1.34.1", "set", true, None),
         ] {

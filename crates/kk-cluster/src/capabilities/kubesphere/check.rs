@@ -87,10 +87,10 @@ mod tests {
     #[test]
     fn releases_that_are_older_than_kubernetes_are_named() {
         for (version, kubernetes, warned) in [
-            ("v3.4.1", "v1.36.4", true),
+            ("v3.4.1", "v1.36.0", true),
             ("v3.4.1", "v1.26.15", false),
-            ("v3.4.1-stand-in", "v1.36.4", true),
-            ("v4.1.3", "v1.36.4", false),
+            ("v3.4.1-stand-in", "v1.36.0", true),
+            ("v4.1.3", "v1.36.0", false),
         ] {
             let mut found = Findings::default();
             out_of_range(version, kubernetes.parse().unwrap(), &mut found);

@@ -195,7 +195,7 @@ mod tests {
             LiveCluster::of(&nodes, &pods);
         assert_eq!(Vec::from_iter(arches), [Arch::Amd64, Arch::Arm64]);
         let versions: Vec<String> = kubernetes.iter().map(ToString::to_string).collect();
-        assert_eq!(versions, ["v1.35.4", "v1.36.4"]);
+        assert_eq!(versions, ["v1.35.4", "v1.36.0"]);
         assert_eq!(Vec::from_iter(containerd), ["2.4.2"]);
         let systems: Vec<String> = systems.iter().map(ToString::to_string).collect();
         assert_eq!(systems, ["debian 12 amd64", "ubuntu 24.04 arm64"]);
@@ -207,7 +207,7 @@ mod tests {
                 "docker.io/library/busybox:latest".to_owned(),
                 "docker.io/library/nginx:1.27".to_owned(),
                 format!("quay.io/team/db@{digest}"),
-                "registry.k8s.io/kube-proxy:v1.36.4".to_owned(),
+                "registry.k8s.io/kube-proxy:v1.36.0".to_owned(),
             ]
         );
         let left_out: Vec<String> = left_out.into_iter().collect();

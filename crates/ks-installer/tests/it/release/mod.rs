@@ -20,7 +20,7 @@ use crate::programs;
 mod images;
 mod version_4;
 
-const KUBERNETES: &str = "v1.36.4";
+const KUBERNETES: &str = "v1.36.0";
 
 /// A payload of the release, and the example spec in the release.
 struct Release {
