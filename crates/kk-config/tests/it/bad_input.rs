@@ -46,7 +46,8 @@ fn versions_of_components_from_the_command_line_win() {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/version-1.36.yaml"))
         .unwrap();
     let components = Components { etcd: Some("3.6.2".to_owned()), ..Components::default() };
-    let loaded = load("file", &text, &Overrides { components, ..Overrides::default() });
+    let kubernetes_version = Some(kk_config::KubeVersion::default());
+    let loaded = load("file", &text, &Overrides { kubernetes_version, components, ..Overrides::default() });
     assert_eq!(loaded.unwrap().spec.components.etcd.as_deref(), Some("3.6.2"));
 }
 

@@ -470,7 +470,7 @@ fn a_push_says_what_it_lacks_before_it_asks_a_registry() {
     for (words, name, code, said) in [
         (&["none.yaml", "--images-dir", "images"][..], "", 3, "spec.registry.privateRegistry is not set"),
         (&["cluster.yaml", "-a", "none.tar.zst", "--allow-unsigned"], "", 1, "cannot open none.tar.zst"),
-        (&["cluster.yaml", "-a", "none.tar.zst"], "", 1, "no public key is given"),
+        (&["cluster.yaml", "-a", "none.tar.zst"], "", 3, "no public key is given"),
         (&["cluster.yaml", "--images-dir", "none"], "", 1, "cannot read none/index.json"),
         (&["cluster.yaml", "--images-dir", "images"], "latest", 1, "gives an image the name `latest`"),
         (
