@@ -58,7 +58,7 @@ test: packages ## run all tests that need no hosts
 	PROFILE=$(PROFILE) bash tests/run.sh
 
 .PHONY: fuzz
-fuzz: packages ## give what reads hooks' files and the API random texts, FUZZ_SECONDS=60 for each target; prints the number of runs
+fuzz: packages ## test the readers of foreign data (hosts, registries, files, the API) with random inputs, FUZZ_SECONDS=60 for each target; prints the number of runs
 	ARBTEST_BUDGET_MS=$(or $(FUZZ_SECONDS),60)000 cargo test --locked $(profile) --lib -- fuzz_ --nocapture
 
 .PHONY: e2e

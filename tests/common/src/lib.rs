@@ -1,4 +1,4 @@
-//! Code that the scenarios, the benches and the simulated fleet share. It holds no state.
+//! Code that the scenarios, the benches, the simulated fleet and the fuzz targets share. It holds no state.
 
 use std::{fs, io::Write as _, path::Path};
 
@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 pub mod events;
 pub mod figure;
+pub mod fuzz;
 
 /// One line. A closed stdout is no failure.
 pub fn line(text: &str) {
