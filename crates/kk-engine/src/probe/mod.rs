@@ -3,6 +3,8 @@
 //! [`probe_script`] writes the script, [`parse`] reads its output; both are pure. The probe stores only one file on the host, the
 //! checksums of large files in `/etc/kubekey/sums`, and only if that directory exists already.
 
+#[cfg(test)]
+mod fuzz;
 mod parse;
 mod script;
 

@@ -26,8 +26,8 @@ pub fn parse(
 ) -> Result<Facts, String> {
     let sections = Sections::split(nonce, output);
     let mut facts = Facts::default();
-    let (begun, _) = clock_ms(sections.get("begun")?).ok_or("its beginning is missing")?;
-    let (ended, unsure) = clock_ms(sections.get("ended")?).ok_or("it has no end")?;
+    let (begun, unsure) = clock_ms(sections.get("begun")?).ok_or("its beginning is missing")?;
+    let (ended, _) = clock_ms(sections.get("ended")?).ok_or("it has no end")?;
     // The script began after it was sent and ended before the answer arrived. No closer bounds are known: sending may include a
     // slow log-in, and the answer a slow line.
     let (least, most) = (ended - received_ms, begun + unsure - sent_ms);
