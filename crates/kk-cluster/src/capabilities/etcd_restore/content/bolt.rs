@@ -23,8 +23,8 @@ pub(super) struct Bolt<'a> {
     size: u64,
     page_size: u64,
     root: u64,
-    /// The number of pages that may still be read. A tree contains each page once, whereas a cycle of wide pages would be read
-    /// forever.
+    /// The number of pages that may still be read. A tree contains each page once, whereas a malicious file may contain the same
+    /// long or wide page very often.
     left: Cell<u64>,
 }
 
@@ -37,9 +37,13 @@ type Element<'a> = dyn FnMut(&[u8], &[u8], bool) -> io::Result<()> + 'a;
 impl<'a> Bolt<'a> {
     /// Opens a database by the newer one of its two meta pages.
     pub(super) fn open(file: &'a File, size: u64) -> io::Result<Self> {
-        let newest =
-            [0].into_iter().chain(PAGE_SIZES).filter_map(|at| meta(file, at)).max_by_key(|meta| meta.2);
-        let (page_size, root, _) = newest.ok_or_else(|| damaged("it is not a database of etcd"))?;
+        let first = meta(file, 0);
+        // The second meta page is the second page. At other positions is the content of the cluster, in which any user of the
+        // cluster may have stored the image of a meta page.
+        let sizes = first.as_ref().map_or(PAGE_SIZES.to_vec(), |first| vec![first.page_size]);
+        let second = sizes.into_iter().find_map(|at| meta(file, at).filter(|meta| meta.page_size == at));
+        let newest = first.into_iter().chain(second).max_by_key(|meta| meta.transaction);
+        let Meta { page_size, root, .. } = newest.ok_or_else(|| damaged("it is not a database of etcd"))?;
         // Each page may be read once for the list of buckets, and once for a bucket.
         let left = Cell::new(size / page_size * 2);
         Ok(Self { file, size, page_size, root, left })
@@ -66,9 +70,6 @@ impl<'a> Bolt<'a> {
     }
 
     fn walk(&self, page: u64, depth: usize, visit: &mut Element<'_>) -> io::Result<()> {
-        let left =
-            self.left.get().checked_sub(1).ok_or_else(|| damaged("a page is in its tree more than once"))?;
-        self.left.set(left);
         let at = page.checked_mul(self.page_size).ok_or_else(|| damaged("a page lies outside"))?;
         let mut header = [0; PAGE_HEADER];
         self.file.read_exact_at(&mut header, at)?;
@@ -77,6 +78,8 @@ impl<'a> Bolt<'a> {
         if at.saturating_add(length) > self.size {
             return Err(damaged("a page lies outside"));
         }
+        let left = self.left.get().checked_sub(pages);
+        self.left.set(left.ok_or_else(|| damaged("a page is in its tree more than once"))?);
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| damaged("a page is too large"))?];
         self.file.read_exact_at(&mut bytes, at)?;
         self.page(&bytes, depth, visit)
@@ -89,39 +92,54 @@ impl<'a> Bolt<'a> {
             BRANCH if depth < DEEPEST => {
                 elements.try_for_each(|at| self.walk(number(page, at + 8)?, depth + 1, visit))
             }
-            LEAF => elements.try_for_each(|at| {
-                let [flags, position, key, value] = [
-                    number32(page, at)?,
-                    number32(page, at + 4)?,
-                    number32(page, at + 8)?,
-                    number32(page, at + 12)?,
-                ];
-                let start = at + position as usize;
-                let (key, value) = (key as usize, value as usize);
-                let bytes = |from: usize, length: usize| {
-                    page.get(from..from.saturating_add(length)).ok_or_else(|| damaged("a value lies outside"))
-                };
-                visit(bytes(start, key)?, bytes(start + key, value)?, flags & IS_BUCKET != 0)
-            }),
+            LEAF => {
+                // Each byte of a page belongs to one key or value.
+                let mut unused = page.len();
+                elements.try_for_each(|at| {
+                    let [flags, position, key, value] = [
+                        number32(page, at)?,
+                        number32(page, at + 4)?,
+                        number32(page, at + 8)?,
+                        number32(page, at + 12)?,
+                    ];
+                    let start = at + position as usize;
+                    let (key, value) = (key as usize, value as usize);
+                    let bytes = |from: usize, length: usize| {
+                        page.get(from..from.saturating_add(length))
+                            .ok_or_else(|| damaged("a value lies outside"))
+                    };
+                    let (key, value) = (bytes(start, key)?, bytes(start + key, value)?);
+                    let left = unused.checked_sub(key.len() + value.len());
+                    unused = left.ok_or_else(|| damaged("values overlap"))?;
+                    visit(key, value, flags & IS_BUCKET != 0)
+                })
+            }
             _ => Err(damaged("a page has an unknown type")),
         }
     }
 }
 
-/// Page size, root and transaction number of the meta page at this position, if it is valid.
-fn meta(file: &File, at: u64) -> Option<(u64, u64, u64)> {
+/// The content of a meta page.
+struct Meta {
+    page_size: u64,
+    root: u64,
+    transaction: u64,
+}
+
+/// The meta page at this position, if it is valid.
+fn meta(file: &File, at: u64) -> Option<Meta> {
     let mut page = [0; PAGE_HEADER + META + 8];
     file.read_exact_at(&mut page, at).ok()?;
     let meta = &page[PAGE_HEADER..];
     let known = number32(meta, 0).ok()? == MAGIC && number32(meta, 4).ok()? == VERSION;
     let whole = number(meta, META).ok()? == fnv(&meta[..META]);
     let page_size = u64::from(number32(meta, 8).ok()?);
-    (known && whole && PAGE_SIZES.contains(&page_size))
-        .then(|| Some((page_size, number(meta, 16).ok()?, number(meta, 48).ok()?)))?
+    let (root, transaction) = (number(meta, 16).ok()?, number(meta, 48).ok()?);
+    (known && whole && PAGE_SIZES.contains(&page_size)).then_some(Meta { page_size, root, transaction })
 }
 
 /// FNV-1a with 64 bits, the checksum of bbolt's meta pages.
-fn fnv(bytes: &[u8]) -> u64 {
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

@@ -2,6 +2,8 @@
 //! on the hosts only summarise a snapshot, and reading its keys would require a running member.
 
 mod bolt;
+#[cfg(test)]
+mod fuzz;
 mod protobuf;
 
 use std::{fs::File, io};
