@@ -3,6 +3,8 @@
 //! A kubeconfig can name a program that kubectl starts. Therefore the control machine never saves the text of a host: kk verifies
 //! the certificates and the key, and writes a new file.
 
+#[cfg(test)]
+mod fuzz;
 mod pem;
 #[cfg(test)]
 mod tests;

@@ -58,7 +58,7 @@ pub(super) fn private_key(text: &[u8]) -> Option<PrivateKey> {
     Some(PrivateKey { label, der: block.contents })
 }
 
-fn blocks(text: &[u8]) -> Option<Vec<Pem>> {
+pub(super) fn blocks(text: &[u8]) -> Option<Vec<Pem>> {
     Pem::iter_from_buffer(text).collect::<Result<_, _>>().ok()
 }
 
