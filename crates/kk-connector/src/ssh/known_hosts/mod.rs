@@ -20,6 +20,9 @@ use super::config::{HostKeyPolicy, SshConfig};
 use crate::Error;
 use crate::learnt::LearntKey;
 
+#[cfg(test)]
+mod tests;
+
 /// Key types in OpenSSH's order of preference, with the signature algorithms for each.
 const ALGORITHMS: [(&str, &str); 5] = [
     ("ssh-ed25519", "ssh-ed25519"),
@@ -96,6 +99,7 @@ impl<'a> KnownHosts<'a> {
 
     /// Compares the key that the host presented, and stores a new key if the policy allows it.
     pub(super) fn verify(&self, offered: &[u8]) -> Result<(), Error> {
+        self.refuse_revoked(&self.on_default_port, offered)?;
         if let Verdict::Known = self.judge(&self.keys, offered)? {
             return Ok(());
         }
@@ -113,10 +117,17 @@ impl<'a> KnownHosts<'a> {
         }
     }
 
-    fn judge(&self, keys: &[KnownKey], offered: &[u8]) -> Result<Verdict, Error> {
-        if let Some(key) = keys.iter().find(|key| key.trust == Trust::Revoked && key.blob == offered) {
-            return Err(unusable(&self.line(key), "the host shows a key that is marked as revoked there"));
+    fn refuse_revoked(&self, keys: &[KnownKey], offered: &[u8]) -> Result<(), Error> {
+        match keys.iter().find(|key| key.trust == Trust::Revoked && key.blob == offered) {
+            None => Ok(()),
+            Some(key) => {
+                Err(unusable(&self.line(key), "the host shows a key that is marked as revoked there"))
+            }
         }
+    }
+
+    fn judge(&self, keys: &[KnownKey], offered: &[u8]) -> Result<Verdict, Error> {
+        self.refuse_revoked(keys, offered)?;
         let mut valid = keys.iter().filter(|key| key.trust == Trust::Host);
         if valid.clone().any(|key| key.blob == offered) {
             return Ok(Verdict::Known);
@@ -268,22 +279,41 @@ fn is_hash_of(hashed: &str, name: &str) -> Option<bool> {
     Some(mac.verify_slice(&STANDARD.decode(hash).ok()?).is_ok())
 }
 
-/// `*` matches any text and `?` any character.
+/// `*` matches any text and `?` any character. After a mismatch only the last `*` takes more text: if the earlier ones did, too, a
+/// pattern with many of them would take exponential time.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => text.is_empty(),
-        Some((b'*', rest)) => (0..=text.len()).any(|skip| fits(rest, &text[skip..])),
-        Some((b'?', rest)) => !text.is_empty() && fits(rest, &text[1..]),
-        Some((byte, rest)) => text.first() == Some(byte) && fits(rest, &text[1..]),
+    let (mut at, mut read) = (0, 0);
+    // The position after the last `*`, and the end of the text that it matches.
+    let mut star = None;
+    while read < text.len() {
+        match (pattern.get(at), star) {
+            (Some(b'*'), _) => {
+                at += 1;
+                star = Some((at, read));
+            }
+            (Some(&byte), _) if byte == b'?' || byte == text[read] => {
+                at += 1;
+                read += 1;
+            }
+            (_, Some((after, taken))) => {
+                at = after;
+                read = taken + 1;
+                star = Some((after, read));
+            }
+            (_, None) => return false,
+        }
     }
+    pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// The type's name is the first string of a public key (RFC 4253, 6.6).
-fn key_type(blob: &[u8]) -> &str {
+/// The type's name is the first string of a public key (RFC 4253, 6.6). A name that a host made up is `unknown`: it must not become
+/// a part of `known_hosts`.
+fn key_type(blob: &[u8]) -> &'static str {
     let name = blob
         .split_first_chunk::<4>()
         .and_then(|(length, rest)| rest.get(..usize::try_from(u32::from_be_bytes(*length)).ok()?));
-    name.and_then(|name| str::from_utf8(name).ok()).unwrap_or("unknown")
+    let known = ALGORITHMS.iter().find(|(kind, _)| name == Some(kind.as_bytes()));
+    known.map_or("unknown", |(kind, _)| kind)
 }
 
 /// As OpenSSH prints it.
