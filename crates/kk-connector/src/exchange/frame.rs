@@ -134,6 +134,12 @@ impl Frame {
         self.received.saturating_sub(self.content.len() as u64)
     }
 
+    /// The number of bytes that are held back, and the number of bytes of content.
+    #[cfg(test)]
+    pub(super) fn buffered(&self) -> (usize, usize) {
+        (self.held.len(), self.content.len())
+    }
+
     /// The content that was kept.
     pub(crate) fn into_content(self) -> Vec<u8> {
         self.content

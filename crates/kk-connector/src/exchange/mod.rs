@@ -9,6 +9,8 @@ mod download;
 mod drive;
 mod frame;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod hostile;
 mod lines;
 mod opening;
