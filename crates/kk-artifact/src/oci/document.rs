@@ -17,6 +17,9 @@ pub(crate) const ACCEPTED: [&str; 4] = [INDEX[0], INDEX[1], MANIFEST[0], MANIFES
 /// Manifests").
 pub(crate) const LARGEST: u64 = 4 << 20;
 
+/// Largest content that a document may name: 1 TiB. Sums of sizes then fit their type, whatever sizes a registry makes up.
+const LARGEST_CONTENT: u64 = 1 << 40;
+
 /// A piece of content.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Blob {
@@ -56,6 +59,12 @@ pub(crate) enum Root {
 pub(crate) fn root(bytes: &[u8]) -> Result<(Root, String), String> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let is_index = value["manifests"].is_array();
+    // Readers do not agree on the meaning of such a document (distribution-spec, CVE-2021-41190), so kk could verify other content
+    // than the hosts run.
+    let is_manifest = ["config", "layers"].iter().any(|field| !value[field].is_null());
+    if is_manifest && !value["manifests"].is_null() {
+        return Err("it is both an index and a manifest".to_owned());
+    }
     let media_type = match value["mediaType"].as_str() {
         Some(known) if ACCEPTED.contains(&known) && INDEX.contains(&known) == is_index => known.to_owned(),
         Some(other) => return Err(format!("`{other}` is not an image type")),
@@ -86,6 +95,9 @@ pub(crate) fn content(manifest: &ImageManifest) -> Result<Vec<Blob>, String> {
 pub(crate) fn blob(descriptor: &Descriptor) -> Result<Blob, String> {
     let sum = descriptor.as_digest_sha256().and_then(|digits| digits.parse().ok());
     let sum = sum.ok_or_else(|| format!("{} is not a SHA-256", descriptor.digest()))?;
+    if descriptor.size() > LARGEST_CONTENT {
+        return Err(format!("{} is said to have {} bytes", descriptor.digest(), descriptor.size()));
+    }
     Ok(Blob { sum, size: descriptor.size() })
 }
 

@@ -1,4 +1,5 @@
-//! Pushes into a registry in the process of the test.
+//! Documents of registries, and pushes into a registry in the process of the test.
 
+mod documents;
 mod hub;
 mod pushes;
