@@ -29,6 +29,6 @@ pub use charts::{Content, Obtained, is_local_chart, local_chart, local_manifest,
 pub use error::Error;
 pub use image_archive::ImageArchive;
 pub use kk_config::Component;
-pub use oci::{Layout, LayoutImage, PushImage, PushNews, Pushed, ask_registry, push};
+pub use oci::{Layout, LayoutImage, PushImage, PushNews, Pushed, ask_registry, push, stored_logins};
 pub use store::{LocalFile, Progress, ProgressState, Retry, Store, StoreSettings};
 pub use versions::{Image, Versions};

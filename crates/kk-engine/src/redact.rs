@@ -6,28 +6,39 @@
 //! Secrets are sent as files and never as text, so this is the second line of defence: a binary on a host may quote its own
 //! configuration in an error.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use crate::{
     EventKind, FailedTask, Failure, Finding, Node, Outcome, Output, Place, PlannedTask, Problem, Summary,
     Warning, escape_controls,
 };
 
-/// Removing shorter texts would remove parts of ordinary words.
+/// Removing shorter texts would remove parts of ordinary words. `kk-config` warns about passwords that are shorter.
 const SHORTEST: usize = 4;
 /// Minimum length of the lines of a multi-line secret (a private key) that are removed individually.
 const SHORTEST_LINE: usize = 16;
 
-/// The secrets of a run.
+/// The secrets of a run. Clones share them: a secret that one of them learns is removed by all.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    secrets: Vec<String>,
+    /// Sorted: a secret that contains another is replaced first, or its rest would remain.
+    secrets: Arc<RwLock<Vec<String>>>,
 }
 
 impl Redactor {
     /// Takes the secrets. Secrets of fewer than four characters cannot be distinguished from ordinary text, and are ignored.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut all = Vec::new();
+        let redactor = Self::default();
+        redactor.add(secrets);
+        redactor
+    }
+
+    /// Takes more secrets, which are known only now: keys that the run creates, for example.
+    pub fn add(&self, secrets: impl IntoIterator<Item = String>) {
+        let mut all = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
         for secret in secrets {
             let lines =
                 secret.lines().filter(|line| line.len() >= SHORTEST_LINE && !line.starts_with("-----"));
@@ -40,16 +51,19 @@ impl Redactor {
             all.push(secret.trim().to_owned());
         }
         all.retain(|secret| secret.chars().count() >= SHORTEST);
-        // A secret that contains another is replaced first, or its rest would remain.
-        all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        all.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         all.dedup();
-        Self { secrets: all }
     }
 
     /// The text with `***` in place of secrets, and with control characters escaped.
     pub fn text(&self, text: &str) -> String {
-        let redacted =
-            self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "***"));
+        let secrets = self.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        let mut redacted = text.to_owned();
+        for secret in secrets.iter() {
+            if redacted.contains(secret.as_str()) {
+                redacted = redacted.replace(secret.as_str(), "***");
+            }
+        }
         match escape_controls(&redacted) {
             Cow::Borrowed(_) => redacted,
             Cow::Owned(escaped) => escaped,
@@ -180,6 +194,14 @@ mod tests {
             assert_eq!(redactor.text(text), clean);
         }
         assert_eq!(redactor.text(key), "***\n");
+    }
+
+    #[test]
+    fn every_clone_removes_a_secret_that_is_learnt_later() {
+        let redactor = Redactor::new(["hunter2".into()]);
+        let clone = redactor.clone();
+        redactor.add(["hunter22".into(), "hunter2".into()]);
+        assert_eq!(clone.text("hunter22 and hunter2"), "*** and ***");
     }
 
     #[test]

@@ -26,6 +26,18 @@ struct Entry {
     auth: String,
 }
 
+/// Passwords that `docker login` has stored on this machine, and the credentials with these passwords in Base64. No message may
+/// show them.
+pub fn stored_logins() -> Vec<Secret> {
+    let logins = logins().into_values();
+    logins.flat_map(|(user, password)| [basic(&user, &password), password]).collect()
+}
+
+/// User name and password in the form of HTTP's Basic authentication.
+pub(super) fn basic(user: &str, password: &Secret) -> Secret {
+    Secret::new(STANDARD.encode(format!("{user}:{}", password.expose())))
+}
+
 /// The credentials in `$DOCKER_CONFIG/config.json`, or in `~/.docker/config.json` if the variable is not set. A missing or
 /// unreadable file counts as empty: most registries need no credentials, and the others report that they do.
 pub(super) fn logins() -> Logins {

@@ -17,6 +17,7 @@ pub(crate) use chart::ChartBlob;
 pub(crate) use document::{Blob, Image, Platform, arch_of_configuration};
 pub(crate) use fetch::{Fetch, fetch_blobs, missing, resolve};
 pub use layout::{Layout, LayoutImage};
+pub use login::stored_logins;
 pub use push::{PushImage, PushNews, Pushed, push};
 pub(crate) use registries::Registries;
 pub use registries::ask_registry;

@@ -130,6 +130,7 @@ fn check_password(password: Option<&Secret>, key: &str, at: At<'_>, out: &mut Fi
     if password.is_some_and(|text| text.expose().contains(['\n', '\r', '\0'])) {
         out.error(at.name(key), format!("`{key}` has a line break"), "write it in one line, in quotes");
     }
+    syntax::check_secret_length(password, key, at, out);
 }
 
 /// The address for SSH: `address`, or the first of `internalAddress`.

@@ -118,6 +118,7 @@ fn check_auths(docs: &BTreeMap<String, RegistryAuth>, at: At<'_>, out: &mut Find
     for (host, doc) in docs {
         let place = at.key(host);
         check_registry(host, false, at.name(host), out);
+        syntax::check_secret_length(doc.password.as_ref(), "password", place, out);
         match (&doc.username, &doc.password) {
             (Some(_), None) => out.missing(
                 place.key("username"),

@@ -1,5 +1,6 @@
 //! Checks the syntax of names and paths that several sections use, with a sentence that describes each.
 
+use crate::Secret;
 use crate::findings::{At, Findings};
 use std::path::Path;
 
@@ -183,6 +184,17 @@ pub(super) fn check_data_directory(path: &str, what: &str, at: At<'_>, out: &mut
     } else if is_shared_directory(path) {
         let hint = format!("give a directory for this alone, such as {}/data", path.trim_end_matches('/'));
         out.error(at, format!("`{path}` contains other files, too: it cannot be {what}"), hint);
+    }
+}
+
+/// Warns about a secret that cannot be masked: in its place, parts of ordinary words would disappear.
+pub(super) fn check_secret_length(secret: Option<&Secret>, key: &str, at: At<'_>, out: &mut Findings<'_>) {
+    const SHORTEST: usize = 4;
+    if let Some(secret) = secret
+        && (1..SHORTEST).contains(&secret.expose().trim().chars().count())
+    {
+        let message = format!("`{key}` has fewer than {SHORTEST} characters, so kk cannot mask it");
+        out.warning(at.name(key), message, "messages and logs may show it; choose a longer one");
     }
 }
 

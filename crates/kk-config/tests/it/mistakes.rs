@@ -138,6 +138,7 @@ const CASES: &[(&str, Outcome, &[&str])] = &[
     ("secret-in-quotes", Valid, &[]),
     ("secret-of-bastion", Error(1), &["`password` is empty"]),
     ("secret-of-registry", Error(2), &["the text after `!` is a YAML tag", "has no password"]),
+    ("secret-short", Warning(3), &["`password` has fewer than 4 characters, so kk cannot mask it"]),
     ("secret-tag", Error(1), &["the text after `!` is a YAML tag", "quotes"]),
     ("spec-in-metadata", Error(1), &["`spec` belongs at the outermost level"]),
     ("static-pods-elsewhere", Error(1), &["/etc/kubernetes/manifests"]),

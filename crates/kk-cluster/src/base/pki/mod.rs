@@ -56,6 +56,8 @@ pub(crate) struct Pki {
     pairs: BTreeMap<String, Pair>,
     unsaved: BTreeSet<String>,
     renewed: BTreeMap<String, String>,
+    /// Keys of certificates that are renewed; hosts use them until they get the new ones.
+    old_keys: Vec<Secret>,
     saved: BTreeMap<String, String>,
     is_copy: bool,
 }
@@ -147,8 +149,8 @@ impl Pki {
 
     /// A saved CA without certificates.
     fn of_ca(directory: &Path, ca: Pair) -> Self {
-        let (pairs, unsaved, renewed, saved) = Default::default();
-        Self { directory: directory.to_owned(), ca, pairs, unsaved, renewed, saved, is_copy: false }
+        let (pairs, unsaved, renewed, old_keys, saved) = Default::default();
+        Self { directory: directory.to_owned(), ca, pairs, unsaved, renewed, old_keys, saved, is_copy: false }
     }
 
     fn ensure(
@@ -167,8 +169,9 @@ impl Pki {
         let why = saved.as_ref().and_then(|pair| trouble(pair, &params).or_else(asked));
         let pair = match saved {
             Some(pair) if why.is_none() => pair,
-            _ => {
+            old => {
                 let pair = self.issue(&params).map_err(cannot)?;
+                self.old_keys.extend(old.map(|old| old.key));
                 self.unsaved.insert(name.to_owned());
                 self.renewed.extend(why.map(|why| (name.to_owned(), why)));
                 pair
@@ -203,6 +206,11 @@ impl Pki {
     /// The CA's key.
     pub(crate) fn ca_key(&self) -> &Secret {
         &self.ca.key
+    }
+
+    /// All private keys, which no message may show.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Secret> {
+        std::iter::once(&self.ca.key).chain(self.pairs.values().map(|pair| &pair.key)).chain(&self.old_keys)
     }
 
     /// Whether the CA was read from the hosts, because the control machine had none.

@@ -87,6 +87,12 @@ fn what_was_asked_for_is_made_anew_and_what_is_saved_is_still_known() {
         assert_eq!(again.client("node1").cert != first.client("node1").cert, client, "{name}");
         assert_eq!(again.saved_member("node1"), Some(first.member("node1").cert.as_str()));
         assert_eq!(again.saved_client("node1"), Some(first.client("node1").cert.as_str()));
+        let keys: Vec<&Secret> = again.keys().collect();
+        for pki in [&first, &again] {
+            for key in [pki.ca_key(), &pki.member("node1").key, &pki.client("node1").key] {
+                assert!(keys.contains(&key), "{name}: the old keys are still in use");
+            }
+        }
     }
 }
 

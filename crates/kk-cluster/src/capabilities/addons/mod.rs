@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-pub(crate) use secrets::secret_values;
+pub(crate) use secrets::{secret_values, secrets_in};
 
 /// The addons that the file lists.
 pub(crate) struct Addons;

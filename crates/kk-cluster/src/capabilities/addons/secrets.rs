@@ -6,10 +6,13 @@ use serde_json::Value;
 /// Strings and numbers in a file with values whose key, or a key above it, names a secret. A file that is not YAML yields no
 /// secrets: helm refuses it without showing it.
 pub(crate) fn secret_values(text: &str) -> Vec<Secret> {
+    crate::base::yaml::parse(text).map(|values| secrets_in(&values)).unwrap_or_default()
+}
+
+/// The same for values that are parsed already.
+pub(crate) fn secrets_in(values: &Value) -> Vec<Secret> {
     let mut found = Vec::new();
-    if let Ok(values) = crate::base::yaml::parse(text) {
-        collect(&values, false, &mut found);
-    }
+    collect(values, false, &mut found);
     found
 }
 

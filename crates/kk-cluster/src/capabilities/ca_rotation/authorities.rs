@@ -77,6 +77,11 @@ impl Authorities {
         Ok(opened)
     }
 
+    /// All private keys, which no message may show.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Secret> {
+        [&self.cluster, &self.front_proxy, &self.etcd].into_iter().flat_map(|pki| pki.keys())
+    }
+
     /// Whether the new CA of etcd has replaced the old one: all rounds have ended.
     pub(super) fn are_in_use(&self) -> bool {
         is_taken(&self.directory)

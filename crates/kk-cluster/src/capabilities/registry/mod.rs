@@ -33,6 +33,7 @@ use crate::{
 };
 
 pub(crate) use check::{asks, data, findings, findings_of_delete};
+pub(crate) use pushes::password as password_for_pushes;
 pub use pushes::registry_for_pushes;
 pub(crate) use remove_registry::tasks as remove;
 pub use trust::trust_own_registry;

@@ -17,7 +17,7 @@ pub(super) const ACCOUNT: &str = "kk-push";
 
 /// The password of the account. It is derived from the key of the registry's CA, which does not leave the control machine either:
 /// there is no other secret to keep, and hosts get only its hash.
-pub(super) fn password(pki: &Pki) -> Secret {
+pub(crate) fn password(pki: &Pki) -> Secret {
     let label = "kk: password of the account for pushes\0";
     Secret::new(sha256([label, pki.ca_key().expose()].concat().as_bytes()))
 }

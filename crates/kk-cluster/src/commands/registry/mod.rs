@@ -124,8 +124,10 @@ impl Session {
         Ok(self.as_installed(probed, |_| false)?.spec.registry.registry_data_dir)
     }
 
-    fn registry_pki(&self, own: &OwnRegistry<'_>) -> Result<Arc<Pki>, BuildError> {
-        Ok(Arc::new(Pki::of_registry(&registry::certificates(&self.directory()), own)?))
+    pub(in crate::commands) fn registry_pki(&self, own: &OwnRegistry<'_>) -> Result<Arc<Pki>, BuildError> {
+        let pki = Pki::of_registry(&registry::certificates(&self.directory()), own)?;
+        self.hide(pki.keys().chain([&registry::password_for_pushes(&pki)]));
+        Ok(Arc::new(pki))
     }
 
     async fn registry_inputs<'a>(

@@ -31,7 +31,9 @@ impl Session {
     /// # Errors
     /// A supplied certificate cannot be a CA, or a file cannot be read.
     pub fn new_authorities(&self, own: Option<&Path>) -> Result<Arc<Authorities>, BuildError> {
-        Authorities::open(&self.directory().join("pki"), &self.spec, own).map(Arc::new)
+        let authorities = Authorities::open(&self.directory().join("pki"), &self.spec, own)?;
+        self.hide(authorities.keys());
+        Ok(Arc::new(authorities))
     }
 
     /// The remaining work.

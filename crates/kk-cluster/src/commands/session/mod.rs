@@ -10,11 +10,15 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use kk_config::{Host, PrivateKey, RegistryAuth, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
-use kk_engine::Owner;
+use kk_engine::{Owner, Redactor};
 
 use crate::{
     base::{artifacts::Artifacts, error::BuildError, owner::owner, token::Token},
-    capabilities::{addons::secret_values, registry::trust_own_registry, runtime},
+    capabilities::{
+        addons::{secret_values, secrets_in},
+        registry::trust_own_registry,
+        runtime,
+    },
     model::options::{Leaving, Options},
 };
 
@@ -41,6 +45,7 @@ pub struct Session {
     pub(super) connections: BTreeMap<String, Arc<dyn Connection>>,
     pub(super) token: Token,
     pub(super) owner: Owner,
+    redactor: Redactor,
 }
 
 impl Session {
@@ -57,7 +62,17 @@ impl Session {
         let connections =
             spec.hosts.iter().map(|host| (host.name.clone(), connection(host, settings.host_keys))).collect();
         let owner = owner(&settings.workdir.join(&spec.name));
-        Ok(Self { artifacts, connections, token: Token::new(), owner, spec, settings })
+        let session = Self {
+            artifacts,
+            connections,
+            token: Token::new(),
+            owner,
+            spec,
+            settings,
+            redactor: Redactor::default(),
+        };
+        session.hide(&session.secrets());
+        Ok(session)
     }
 
     /// Imports the bundle's contents into the store from which binaries and images are sent, and returns the number of bytes that
@@ -89,8 +104,18 @@ impl Session {
         &self.owner
     }
 
-    /// Texts that no listener may show.
-    pub fn secrets(&self) -> Vec<Secret> {
+    /// Removes all secrets that the session knows, also those that it gets to know later.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// Adds texts that no listener may show.
+    pub(super) fn hide<'s>(&self, secrets: impl IntoIterator<Item = &'s Secret>) {
+        self.redactor.add(secrets.into_iter().map(|secret| secret.expose().to_owned()));
+    }
+
+    /// The secrets of the Cluster file, and those with which kk logs in to registries.
+    fn secrets(&self) -> Vec<Secret> {
         let mut secrets = vec![self.token.secret.clone(), self.token.text()];
         let inline = |key: &Option<PrivateKey>| match key {
             Some(PrivateKey::Inline(key)) => Some(key.clone()),
@@ -113,6 +138,10 @@ impl Session {
         for pair in self.spec.registry.auths.values().filter_map(RegistryAuth::credentials) {
             secrets.extend([pair.password.clone(), runtime::basic_auth(pair)]);
         }
+        if let Some(kubesphere) = &self.spec.kubesphere {
+            secrets.extend(secrets_in(&kubesphere.configuration.clone().into()));
+        }
+        secrets.extend(kk_artifact::stored_logins());
         secrets
     }
 
@@ -129,6 +158,7 @@ impl Session {
             connections: connections.map(|(host, way)| (host.clone(), way.clone())).collect(),
             token: self.token.clone(),
             owner: self.owner.clone(),
+            redactor: self.redactor.clone(),
             settings: self.settings.clone(),
             spec,
         })
@@ -146,6 +176,7 @@ impl Session {
             connections: self.connections.clone(),
             token: self.token.clone(),
             owner: self.owner.clone(),
+            redactor: self.redactor.clone(),
             settings: self.settings.clone(),
             spec,
         })
@@ -161,6 +192,11 @@ fn connection(host: &Host, host_keys: HostKeyPolicy) -> Arc<dyn Connection> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use kk_config::Secret;
+    use kk_engine::Redactor;
+
     use crate::testing;
 
     #[test]
@@ -172,16 +208,90 @@ mod tests {
              - {{name: a, address: 192.0.2.1, user: u, password: word-1, privateKey: {}}}\n  roleGroups: {{etcd: [a], control-plane: [a], worker: [a]}}\n  \
              bastion: {{address: 192.0.2.9, user: u, password: word-3, privateKey: {}}}\n  \
              registry: {{auths: {{hub.example.org: {{username: u, password: word-5}}}}}}\n  \
-             addons: [{{name: a, sources: {{chart: {{path: a, values: [a.dbPassword=word-6], valuesFile: {}}}}}}}]\n",
-            key("word-2"),
-            key("word-4"),
+             addons: [{{name: a, sources: {{chart: {{path: a, values: [a.dbPassword=word-6], valuesFile: {}}}}}}}]\n  \
+             kubesphere: {{image: 'hub.example.org/ks-installer:1', version: v3.4.1}}\n\
+             ---\nkind: ClusterConfiguration\nmetadata: {{name: ks-installer}}\nspec:\n  \
+             authentication: {{jwtSecret: word-8, oauthOptions: {{identityProviders: [{{provider: {{clientSecret: word-9}}}}]}}}}\n  \
+             common: {{es: {{basicAuth: {{enabled: true, username: plain, password: word-10}}}}}}\n",
+            key("this-is-word-2-in-a-line"),
+            key("this-is-word-4-in-a-line"),
             directory.path().join("values.yaml").display(),
         );
         std::fs::write(directory.path().join("values.yaml"), "db: {password: word-7}\n").unwrap();
-        let secrets = testing::session(testing::spec(&text), directory.path()).secrets();
+        let session = testing::session(testing::spec(&text), directory.path());
         // One of them is "u:word-5" in Base64, as in hosts.toml.
-        for secret in ["word-1", "word-2", "word-3", "word-4", "word-5", "dTp3b3JkLTU=", "word-6", "word-7"] {
-            assert!(secrets.iter().any(|known| known.expose().contains(secret)), "{secret}");
+        for secret in [
+            "word-1",
+            "this-is-word-2-in-a-line",
+            "word-3",
+            "this-is-word-4-in-a-line",
+            "word-5",
+            "dTp3b3JkLTU=",
+            "word-6",
+            "word-7",
+            "word-8",
+            "word-9",
+            "word-10",
+        ] {
+            assert_eq!(session.redactor().text(&format!("it is {secret}.")), "it is ***.", "{secret}");
         }
+        assert_eq!(session.redactor().text("plain"), "plain");
+    }
+
+    /// Every line that is secret is masked by a redactor that was cloned before the key existed.
+    fn assert_masked<'k>(redactor: &Redactor, keys: impl Iterator<Item = &'k Secret>) -> usize {
+        let mut lines = 0;
+        for line in keys.flat_map(|key| key.expose().lines()).filter(|line| !line.starts_with("-----")) {
+            assert_eq!(redactor.text(&format!("it is {line}.")), "it is ***.");
+            lines += 1;
+        }
+        lines
+    }
+
+    #[tokio::test]
+    async fn keys_that_the_run_creates_are_masked() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = testing::spec(
+            "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  hosts:\n  \
+             - {name: a, address: 192.0.2.1}\n  roleGroups: {etcd: [a], control-plane: [a], worker: [a], registry: [a]}\n  \
+             registry: {privateRegistry: hub.local, auths: {hub.local: {username: u, password: word-1}}}\n",
+        );
+        let probed = testing::fresh(&spec);
+        let session = testing::session(spec, directory.path());
+        let redactor = session.redactor().clone();
+        // A CA, a member, and the client of an API server.
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        assert!(assert_masked(&redactor, inputs.pki.keys()) >= 9);
+        // Three CAs, a kubelet, a member, and the client of an API server.
+        let authorities = session.new_authorities(None).unwrap();
+        assert!(assert_masked(&redactor, authorities.keys()) >= 18);
+        let pki = session.registry_pki(&session.own_registry().unwrap()).unwrap();
+        let password = crate::capabilities::registry::password_for_pushes(&pki);
+        assert!(assert_masked(&redactor, pki.keys().chain([&password])) >= 7);
+    }
+
+    /// The file of `docker login` is found by a variable of the process, so another process opens the session.
+    #[test]
+    fn passwords_of_docker_login_are_masked() {
+        const MARK: &str = "KK_TEST_DOCKER_LOGIN";
+        let directory = tempfile::tempdir().unwrap();
+        if std::env::var_os(MARK).is_some() {
+            let session = testing::session(testing::sample("three-nodes.yaml"), directory.path());
+            // "user:word-1" in Base64.
+            assert_eq!(session.redactor().text("word-1, dXNlcjp3b3JkLTE="), "***, ***");
+            return;
+        }
+        let file = r#"{"auths": {"hub.example.org": {"auth": "dXNlcjp3b3JkLTE="}}}"#;
+        std::fs::write(directory.path().join("config.json"), file).unwrap();
+        let test = format!("{}::passwords_of_docker_login_are_masked", module_path!());
+        let test = test.split_once("::").unwrap().1;
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env("DOCKER_CONFIG", directory.path())
+            .env(MARK, "yes")
+            .output()
+            .unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && shown.contains("1 passed"), "{shown}");
     }
 }

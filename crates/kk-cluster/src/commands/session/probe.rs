@@ -108,6 +108,7 @@ impl Session {
             ca_copy::read(spec, probed, &self.connections).await?
         };
         let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, command.renewed())?;
+        self.hide(pki.keys());
         let cluster = self.cluster(probed, command)?;
         let requirements = requirements(&capabilities, &cluster)?;
         let wanted = wanted_programs(&cluster, &requirements);
@@ -127,7 +128,9 @@ impl Session {
 
     /// The CA of etcd on the control machine, for commands that sign nothing with it.
     pub(in crate::commands) fn no_pki(&self) -> Result<Pki, BuildError> {
-        Pki::to_identify(&self.directory().join("pki/etcd"))
+        let pki = Pki::to_identify(&self.directory().join("pki/etcd"))?;
+        self.hide(pki.keys());
+        Ok(pki)
     }
 
     /// The cluster as the file and the hosts describe it, with all hosts in scope.

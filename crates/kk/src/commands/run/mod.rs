@@ -17,8 +17,8 @@ use std::{
 use kk_cluster::{BuildError, Probed, Session, Settings};
 use kk_connector::{Connection, LearntKey};
 use kk_engine::{
-    EventKind, EventSender, Failure, Finding, Options, Output, Owner, Plan, PlannedTask, Redactor, Report,
-    Severity, Summary, TaskFailure, Warning, events, listen,
+    EventKind, EventSender, Failure, Finding, Options, Output, Owner, Plan, PlannedTask, Report, Severity,
+    Summary, TaskFailure, Warning, events, listen,
 };
 use time::OffsetDateTime;
 use tokio::task::JoinHandle;
@@ -139,8 +139,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self, Error> {
         let cancel = Cancel::on_signals().map_err(|error| Error::other("listen to signals", error))?;
         let time = OffsetDateTime::now_utc();
-        let secrets = session.secrets();
-        let redactor = Redactor::new(secrets.iter().map(|secret| secret.expose().to_owned()));
+        let redactor = session.redactor().clone();
         let records = if options.dry_run {
             Records::default()
         } else {
