@@ -17,6 +17,7 @@ mod image_archive;
 mod lock;
 mod oci;
 mod packages;
+mod space;
 mod stamp;
 mod store;
 mod version_list;

@@ -3,6 +3,7 @@
 //! A delta is a tar like a bundle, but begins with `kk-delta.json`, which contains the identity of its base and the index of the
 //! whole bundle. The files that the base lacks follow, in the order of that index.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write as _};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::compare::Documents;
 use super::write::{self, Source};
 use super::{BundleIndex, FilePart, index, read, unusable};
-use crate::Error;
+use crate::{Error, space};
 
 /// The head of a delta.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +69,10 @@ pub(super) fn missing<'a>(
 pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Result<BundleIndex, Error> {
     let from = read::index(base)?;
     let parts = Parts::new(out)?;
+    // The declared size of all files, until the free space was compared with it.
+    let declared = Cell::new(None);
     let take = |places: &BTreeMap<String, PathBuf>, file: &FilePart, content: &mut dyn Read| {
+        declared.take().map_or(Ok(()), |bytes| space::require(&parts.0, bytes))?;
         let Some(place) = places.get(&file.path) else { return Ok(()) };
         let mut out = File::create(place)?;
         io::copy(&mut content.take(file.size), &mut out)?;
@@ -80,6 +84,7 @@ pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Resu
         if delta.base != from.identity() {
             return Err(format!("it is a delta for another bundle than {}", base.display()));
         }
+        declared.set(Some(delta.index.size()));
         let missing = missing(&from, &delta.index).cloned().collect();
         Ok((delta, missing))
     };
@@ -89,7 +94,7 @@ pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Resu
         take(&places, file, content)
     })?;
     let mut of_base = BTreeMap::new();
-    for file in &delta.index.files {
+    for file in delta.index.files.iter() {
         if !places.contains_key(&file.path) {
             of_base.insert(file.path.clone(), parts.place(&file.path));
         }
@@ -130,7 +135,7 @@ impl Parts {
     /// Compares the index of the delta at `path` with the documents, some of which are from the base.
     fn compare(&self, index: &BundleIndex, path: &Path) -> Result<(), Error> {
         let mut documents = Documents::default();
-        for file in &index.files {
+        for file in index.files.iter() {
             let place = self.place(&file.path);
             let read =
                 File::open(&place).and_then(|opened| documents.read(file, &mut BufReader::new(opened)));

@@ -248,6 +248,7 @@ fn describe(
     sources.extend(places);
     let images: Vec<ImagePart> = images.iter().map(image_part).collect();
     let name = contents.name.clone();
+    let files = files.into();
     let mut index = BundleIndex { format: 0, name, programs, images, packages, charts, manifests, files };
     index.format = index.needed_format();
     let text = sbom::document(&index).into_bytes();

@@ -10,7 +10,7 @@ use super::{charts, compare, packages, read};
 use crate::charts::identity;
 use crate::oci::Blobs;
 use crate::store::blocking;
-use crate::{Catalogue, Error, Sha256Sum, Store};
+use crate::{Catalogue, Error, Sha256Sum, Store, space};
 
 /// Unpacks the parts of a bundle into the store. `catalogue` must know them ([`Catalogue::with_bundle`]). Returns the number of
 /// bytes that were missing.
@@ -23,9 +23,9 @@ pub async fn import(
     let blobs = Blobs::new(store.dir());
     let _alone = blobs.lock().await?;
     let missing = missing(index, catalogue, store, &blobs).await?;
-    let (path, expected) = (path.to_owned(), index.clone());
+    let (path, expected, dir) = (path.to_owned(), index.clone(), store.dir().to_owned());
     blocking(move || {
-        let bytes = if missing.is_empty() { 0 } else { unpack(&path, &expected, &missing)? };
+        let bytes = if missing.is_empty() { 0 } else { unpack(&path, &expected, &missing, &dir)? };
         let document = |digest: &str| blobs.document(&compare::sum(digest)?);
         let list = |file: &FilePart| blobs.document(&file.sha256.parse().ok()?);
         let chart = |file: &FilePart| {
@@ -54,7 +54,7 @@ async fn missing(
             missing.insert(format!("programs/{}", artifact.place()), store.dir().join(artifact.place()));
         }
     }
-    let (files, blobs) = (index.files.clone(), blobs.clone());
+    let (files, blobs) = (index.files.to_vec(), blobs.clone());
     blocking(move || {
         for file in files {
             // Packages, charts and manifests are also stored by their checksums.
@@ -90,7 +90,15 @@ impl Drop for Pending {
     }
 }
 
-fn unpack(path: &Path, expected: &BundleIndex, missing: &BTreeMap<String, PathBuf>) -> Result<u64, Error> {
+/// Unpacks the missing files below `dir`, if the disk has space for their declared sizes. A file cannot be larger than declared.
+fn unpack(
+    path: &Path,
+    expected: &BundleIndex,
+    missing: &BTreeMap<String, PathBuf>,
+    dir: &Path,
+) -> Result<u64, Error> {
+    let declared = missing.keys().filter_map(|name| Some(expected.file(name)?.size));
+    space::require(dir, declared.fold(0, u64::saturating_add)).map_err(Error::file("unpack into", dir))?;
     let (mut pending, mut bytes): (Option<Pending>, u64) = (None, 0);
     let walked = read::walk(path, |file, content| {
         // The start of this file shows that the previous file was verified.

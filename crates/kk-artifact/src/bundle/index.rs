@@ -1,10 +1,11 @@
 //! [`BundleIndex`]: `kk-bundle.json`, the first file of a bundle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
 use kk_config::{Arch, ImageName};
 use semver::Version;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::sbom;
 use crate::catalogue::parse_version;
@@ -48,7 +49,7 @@ pub struct BundleIndex {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<ManifestPart>,
     /// Every file after the index, in the order of the bundle.
-    pub files: Vec<FilePart>,
+    pub files: FileParts,
 }
 
 /// A published file with binaries.
@@ -169,6 +170,56 @@ pub struct FilePart {
     pub sha256: String,
 }
 
+/// The files of a bundle in their order. A file is found by its path without a search: an index may name a hundred thousand.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Vec<FilePart>")]
+pub struct FileParts {
+    list: Vec<FilePart>,
+    /// The positions in the list.
+    places: BTreeMap<String, usize>,
+}
+
+impl FileParts {
+    /// Adds a file at the end.
+    pub fn push(&mut self, file: FilePart) {
+        self.places.entry(file.path.clone()).or_insert(self.list.len());
+        self.list.push(file);
+    }
+
+    /// The file with this path.
+    pub fn of(&self, path: &str) -> Option<&FilePart> {
+        self.list.get(*self.places.get(path)?)
+    }
+}
+
+impl FromIterator<FilePart> for FileParts {
+    fn from_iter<T: IntoIterator<Item = FilePart>>(files: T) -> Self {
+        let mut parts = Self::default();
+        files.into_iter().for_each(|file| parts.push(file));
+        parts
+    }
+}
+
+impl From<Vec<FilePart>> for FileParts {
+    fn from(files: Vec<FilePart>) -> Self {
+        files.into_iter().collect()
+    }
+}
+
+impl Deref for FileParts {
+    type Target = [FilePart];
+
+    fn deref(&self) -> &Self::Target {
+        &self.list
+    }
+}
+
+impl Serialize for FileParts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.list.serialize(serializer)
+    }
+}
+
 impl BundleIndex {
     /// Parses an index and checks that it is consistent, so that callers can rely on it. Errors state the reason.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
@@ -209,7 +260,7 @@ impl BundleIndex {
         }
         self.check_words()?;
         let mut paths = BTreeSet::new();
-        for file in &self.files {
+        for file in self.files.iter() {
             if !is_path(&file.path) {
                 return Err(format!("`{}` cannot be a path in a bundle", file.path.escape_debug()));
             }
@@ -321,8 +372,8 @@ impl BundleIndex {
     }
 
     /// The entry of a file.
-    pub(super) fn file(&self, path: &str) -> Option<&FilePart> {
-        self.files.iter().find(|file| file.path == path)
+    pub fn file(&self, path: &str) -> Option<&FilePart> {
+        self.files.of(path)
     }
 }
 
@@ -397,4 +448,24 @@ fn is_path(path: &str) -> bool {
             .iter()
             .any(|start| path.strip_prefix(start).is_some_and(|rest| !rest.contains('/')));
     place && path.len() <= LONGEST_PATH && path.split('/').all(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_keep_their_order_and_are_found_by_their_paths() {
+        let file = |path: &str, size| FilePart { path: path.to_owned(), size, sha256: "0".repeat(64) };
+        let mut files = FileParts::from(vec![file("b", 1), file("a", 2), file("b", 3)]);
+        files.push(file("c", 4));
+        let text = serde_json::to_string(&files).unwrap();
+        assert!(text.starts_with(r#"[{"path":"b""#), "{text}");
+        assert_eq!(serde_json::from_str::<FileParts>(&text).unwrap(), files);
+        assert_eq!(files.iter().map(|file| file.size).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        // An index with a path twice is refused later.
+        for (path, size) in [("a", Some(2)), ("b", Some(1)), ("c", Some(4)), ("d", None)] {
+            assert_eq!(files.of(path).map(|file| file.size), size, "{path}");
+        }
+    }
 }

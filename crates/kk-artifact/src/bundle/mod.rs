@@ -40,7 +40,8 @@ pub use diff::{Changed, Difference};
 pub use export::{ExportNews, Exported, export};
 pub use import::import;
 pub use index::{
-    BundleIndex, ChartPart, FilePart, ImagePart, ManifestPart, PackagePart, PlatformPart, ProgramPart,
+    BundleIndex, ChartPart, FilePart, FileParts, ImagePart, ManifestPart, PackagePart, PlatformPart,
+    ProgramPart,
 };
 pub use opened::{Bundle, ContentFile};
 pub use packages::HostPackages;

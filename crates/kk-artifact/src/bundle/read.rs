@@ -62,7 +62,7 @@ pub(super) fn walk(
 ) -> Result<BundleIndex, Error> {
     let parse = |text: &[u8]| {
         let index = BundleIndex::parse(text)?;
-        let files = index.files.clone();
+        let files = index.files.to_vec();
         Ok((index, files))
     };
     walk_after(path, NAME, parse, take)
@@ -159,7 +159,8 @@ fn read<R: Read>(
 ) -> Result<(), Error> {
     let mut content = Tee { from: entry, seen: Hashing::new(io::sink()), failed: None };
     let taken = take(file, &mut content);
-    let rest = io::copy(&mut content, &mut io::sink());
+    // If `take` fails, the rest is not read: a small bundle can contain very large files.
+    let rest = if taken.is_ok() { io::copy(&mut content, &mut io::sink()).map(drop) } else { Ok(()) };
     if let Some(error) = content.failed {
         return Err(unusable(path, format!("it cannot be read: {error}")));
     }

@@ -175,7 +175,7 @@ mod tests {
             packages: vec![package],
             charts: vec![chart],
             manifests: Vec::new(),
-            files: vec![file],
+            files: vec![file].into(),
         };
         let text = document(&index);
         let document: Value = serde_json::from_str(&text).unwrap();

@@ -117,7 +117,7 @@ mod tests {
     use std::{path::Path, sync::Arc};
 
     use kk_artifact::Catalogue;
-    use kk_artifact::bundle::{BundleIndex, FilePart, ImagePart, PlatformPart, ProgramPart};
+    use kk_artifact::bundle::{BundleIndex, FilePart, FileParts, ImagePart, PlatformPart, ProgramPart};
     use kk_config::Arch;
     use kk_config::Spec;
     use kk_engine::Plan;
@@ -143,7 +143,7 @@ mod tests {
             packages: Vec::new(),
             charts: Vec::new(),
             manifests: Vec::new(),
-            files: Vec::new(),
+            files: FileParts::default(),
         };
         let digest = format!("sha256:{}", "0".repeat(64));
         for component in Component::programs().filter(|component| !without.contains(&component.name())) {

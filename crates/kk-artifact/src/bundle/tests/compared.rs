@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::super::{BundleIndex, ImagePart, import, read, verify};
+use super::super::{BundleIndex, FilePart, ImagePart, import, read, verify};
 use super::exports::Site;
 use super::{File, bundle};
 use crate::Catalogue;
@@ -52,9 +52,12 @@ impl Parts {
 
     /// Reassembles the bundle, with matching checksums.
     pub(super) fn write(&mut self, path: &Path) {
-        for (file, (name, bytes)) in self.index.files.iter_mut().zip(&self.files) {
-            (file.path, file.size, file.sha256) = (name.clone(), bytes.len() as u64, kk_util::sha256(bytes));
-        }
+        let part = |(name, bytes): &(String, Vec<u8>)| FilePart {
+            path: name.clone(),
+            size: bytes.len() as u64,
+            sha256: kk_util::sha256(bytes),
+        };
+        self.index.files = self.files.iter().map(part).collect();
         let files: Vec<File<'_>> = self.files.iter().map(|(name, bytes)| (&**name, b'0', &**bytes)).collect();
         bundle(path, &serde_json::to_vec(&self.index).unwrap(), &files);
     }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::super::{import, index, verify};
-use super::{File, bundle, entry, index_of, pack};
+use super::super::delta::Delta;
+use super::super::{FilePart, import, index, merge, verify};
+use super::{File, bundle, entry, index_of, pack, sized_entry};
 use crate::{Catalogue, Store, StoreSettings};
 
 const LAYOUT: (&str, &[u8]) = ("oci-layout", b"{\"imageLayoutVersion\":\"1.0.0\"}");
@@ -84,6 +85,51 @@ async fn an_import_onto_a_full_disk_leaves_nothing_of_the_file() {
     assert!(error.contains("No space left"), "{error}");
     let left: Vec<_> = fs::read_dir(blobs).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, [".lock"]);
+}
+
+#[tokio::test]
+async fn a_bundle_that_does_not_fit_on_the_disk_is_not_unpacked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.tar.zst");
+    let (name, content) = blob();
+    let zeros = [0; 4096];
+    let mut known = index_of(&[LAYOUT, (&name, &content)]);
+    // It claims to contain 256 TiB of zeros.
+    let sha256 = kk_util::sha256("zeros");
+    let huge = FilePart { path: format!("blobs/sha256/{sha256}"), size: 1 << 48, sha256 };
+    known.files.push(huge.clone());
+    let mut tar = Vec::new();
+    entry(&mut tar, "kk-bundle.json", b'0', &known.text());
+    entry(&mut tar, LAYOUT.0, b'0', LAYOUT.1);
+    entry(&mut tar, &name, b'0', &content);
+    sized_entry(&mut tar, &huge.path, b'0', &zeros, huge.size);
+    pack(&path, &tar);
+    let store = Store::new(StoreSettings::new(dir.path().join("store"))).unwrap();
+    let error = import(&path, &index(&path).unwrap(), &Catalogue::builtin(), &store).await.unwrap_err();
+    assert!(error.to_string().contains("268435457 MiB are needed, and "), "{error}");
+    assert!(error.hint().unwrap().contains("free space"));
+    let blobs = dir.path().join("store/oci/blobs/sha256");
+    let left: Vec<_> = fs::read_dir(blobs).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [".lock"]);
+}
+
+#[test]
+fn a_merge_that_does_not_fit_on_the_disk_unpacks_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let [base, delta, out] = ["base", "delta", "out"].map(|name| dir.path().join(name));
+    good(&base);
+    let from = index(&base).unwrap();
+    let sha256 = kk_util::sha256("zeros");
+    let huge = FilePart { path: format!("blobs/sha256/{sha256}"), size: 1 << 48, sha256 };
+    let mut whole = from.clone();
+    whole.files.push(huge.clone());
+    let mut tar = Vec::new();
+    entry(&mut tar, "kk-delta.json", b'0', &Delta::between(&from, whole).text());
+    sized_entry(&mut tar, &huge.path, b'0', &[0; 4096], huge.size);
+    pack(&delta, &tar);
+    let error = merge(&base, &delta, &out, &|_| {}).unwrap_err();
+    assert!(error.to_string().contains("268435457 MiB are needed, and "), "{error}");
+    assert!(!out.exists());
 }
 
 #[tokio::test]

@@ -88,7 +88,7 @@ fn fuzz_bundles() {
         pack(&bad, &changed(u.choose(&bundles)?, u)?);
         let before = names(&site.file(""));
         if let Ok(verified) = verify(&bad) {
-            for file in &verified.index.files {
+            for file in verified.index.files.iter() {
                 let mut parts = Path::new(&file.path).components();
                 assert!(parts.all(|part| matches!(part, Component::Normal(_))), "{}", file.path);
             }

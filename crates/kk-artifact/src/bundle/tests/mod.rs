@@ -37,11 +37,16 @@ fn index_of(files: &[(&str, &[u8])]) -> BundleIndex {
 
 /// A file of a tar, written raw, because the crate refuses to write an attacker's paths.
 fn entry(tar: &mut Vec<u8>, path: &str, kind: u8, content: &[u8]) {
+    sized_entry(tar, path, kind, content, content.len() as u64);
+}
+
+/// The same for a file whose header declares another size.
+fn sized_entry(tar: &mut Vec<u8>, path: &str, kind: u8, content: &[u8], size: u64) {
     let mut header = tar::Header::new_ustar();
     header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
     header.as_old_mut().linkflag = [kind];
     header.set_mode(0o644);
-    header.set_size(content.len() as u64);
+    header.set_size(size);
     header.set_cksum();
     tar.extend_from_slice(header.as_bytes());
     tar.extend_from_slice(content);

@@ -138,5 +138,5 @@ fn charts_and_manifests(index: &BundleIndex) -> String {
 }
 
 fn size_of(index: &BundleIndex, path: &str) -> u64 {
-    index.files.iter().find(|file| file.path == path).map_or(0, |file| file.size)
+    index.file(path).map_or(0, |file| file.size)
 }
