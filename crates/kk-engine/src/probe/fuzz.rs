@@ -128,7 +128,9 @@ impl Host {
             format!("{SENT}000000"),
             format!("CapBnd:\t{capabilities}"),
         ];
-        lines.iter().for_each(|line| self.line("kernel", line));
+        for line in &lines {
+            self.line("kernel", line);
+        }
         Ok(())
     }
 
@@ -186,7 +188,7 @@ impl Host {
         }
         self.line("cgroups", "systemd");
         for name in spec().units {
-            let state = if u.arbitrary()? { "loaded" } else { "not-found" };
+            let load = if u.arbitrary()? { "loaded" } else { "not-found" };
             let fact = UnitFact {
                 active: u.arbitrary()?,
                 enabled: u.arbitrary()?,
@@ -200,11 +202,11 @@ impl Host {
                 if fact.stale { "yes" } else { "no" },
             ];
             self.line("units", &format!(
-                "LoadState={state}\nActiveState={active}\nUnitFileState={enabled}\nNeedDaemonReload={stale}\n\
+                "LoadState={load}\nActiveState={active}\nUnitFileState={enabled}\nNeedDaemonReload={stale}\n\
                  ActiveEnterTimestampMonotonic={}123\nStateChangeTimestampMonotonic={}000\n",
                 fact.active_since_ms, fact.changed_since_ms
             ));
-            if state == "loaded" {
+            if load == "loaded" {
                 self.facts.units.insert(name, fact);
             }
         }

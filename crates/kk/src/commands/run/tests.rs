@@ -2,7 +2,7 @@
 
 use clap::Parser as _;
 use kk_connector::FakeHost;
-use kk_engine::{HostWork, Module, Pipeline, Task, actions, testing};
+use kk_engine::{HostWork, Module, Pipeline, Redactor, Task, actions, testing};
 
 use super::*;
 
