@@ -150,6 +150,9 @@ fn only<'a>(document: &'a Value, list: &str, kind: &str) -> Result<&'a Map<Strin
     }
 }
 
+/// The longest name of a field that an error shows. Fields of kubeconfigs have at most 26 bytes.
+const LONGEST_FIELD: usize = 30;
+
 /// Refuses all fields that kubeadm does not write.
 fn refuse_others(map: &Map<String, Value>, kind: &str, allowed: &[&str]) -> Result<(), String> {
     let Some(other) = map.keys().find(|name| !allowed.contains(&name.as_str())) else { return Ok(()) };
@@ -162,6 +165,10 @@ fn refuse_others(map: &Map<String, Value>, kind: &str, allowed: &[&str]) -> Resu
         "insecure-skip-tls-verify" => "which accepts any server",
         _ => "which kubeadm does not write",
     };
+    // In a damaged file, a line of the key may be the name of a field.
+    if other.len() > LONGEST_FIELD {
+        return Err(format!("its {kind} has a field with a long name, {why}"));
+    }
     Err(format!("its {kind} has the field {}, {why}", shown(other)))
 }
 

@@ -167,6 +167,10 @@ fn fields_that_kubeadm_does_not_write_are_refused() {
             "{why_not}"
         );
     }
+    // A line break was lost before the text of the key.
+    let joined =
+        trouble(&text.replace("client-key-data: ", "client-key-data     LS0tLS1CRUdJTiBFQyBQUklWQVRF: "));
+    assert!(joined.starts_with("its user has a field with a long name, which kubeadm"), "{joined}");
     for (field, why) in [
         ("proxy-url: http://192.0.2.9", "another machine"),
         ("insecure-skip-tls-verify: true", "accepts any server"),
