@@ -94,6 +94,17 @@ fn change(value: &mut Value, u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Whether the document contains a number that is not an integer of 64 bits. OCI defines none, and `serde_json` may change its last
+/// digit.
+fn has_fraction(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(list) => list.iter().any(has_fraction),
+        Value::Object(map) => map.values().any(has_fraction),
+        _ => false,
+    }
+}
+
 /// Checks a document that was accepted.
 fn check(bytes: &[u8], root: &Root, u: &mut Unstructured<'_>) -> Result<()> {
     let shown = String::from_utf8_lossy(bytes);
@@ -111,6 +122,9 @@ fn check(bytes: &[u8], root: &Root, u: &mut Unstructured<'_>) -> Result<()> {
         Root::Index(index) => {
             assert!(value["config"].is_null() && value["layers"].is_null(), "{shown}");
             assert!(document::manifest(bytes).is_err(), "{shown}");
+            if has_fraction(&value) {
+                return Ok(());
+            }
             let mut keep = Vec::new();
             for entry in index.manifests() {
                 keep.extend(u.arbitrary::<bool>()?.then_some(entry));
