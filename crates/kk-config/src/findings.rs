@@ -201,7 +201,7 @@ pub(crate) struct At<'a> {
     node: Option<&'a Node>,
     /// The position that a finding shows.
     span: Option<Span>,
-    /// The whole value at this position or, if there is none, the whole value around it.
+    /// The whole value at this position. If no value begins there, the whole value around it.
     extent: Option<Span>,
 }
 

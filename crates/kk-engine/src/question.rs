@@ -89,7 +89,7 @@ pub fn yes_or_no(printed: &str) -> Option<bool> {
     }
 }
 
-/// The answer to a question, or the reason why there is none.
+/// The answer to a question, or the reason why it is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
     /// The host was not asked.
@@ -183,7 +183,7 @@ impl ProbeSpec {
 }
 
 impl Facts {
-    /// The answer to a question, or the reason why there is none.
+    /// The answer to a question, or the reason why it is missing.
     pub fn answer<T>(&self, question: &Question<T>) -> Answer<T> {
         let Some(reply) = self.replies.get(&*question.name) else { return Answer::NotAsked };
         let whole = reply.timed_out.is_none() && reply.code == 0;

@@ -97,7 +97,7 @@ pub(crate) async fn find<'a>(
     if errors.is_empty() { Ok(found) } else { Err(errors) }
 }
 
-/// The index of each repository, or why there is none: requested once for all of its charts.
+/// The index of each repository, or the reason why it is missing. It is requested once for all charts of the repository.
 type Indexes<'a> = BTreeMap<&'a str, Result<(Address, Arc<Index>), String>>;
 
 async fn look_at_repositories<'a>(wanted: Wanted<'a>, store: &Store, fetch: &Fetch<'_>) -> Indexes<'a> {

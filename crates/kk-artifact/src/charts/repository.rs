@@ -37,7 +37,7 @@ impl Index {
             .map_err(|error| format!("its index.yaml cannot be read: {}", first_line(&error.to_string())))
     }
 
-    /// The address of a chart, and its checksum if the repository contains it. Errors state what the repository has instead.
+    /// The address of a chart, and its checksum if the repository contains it. Errors state the available versions or names.
     pub(super) fn find(
         &self,
         repo: &Address,

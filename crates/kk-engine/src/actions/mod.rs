@@ -35,7 +35,7 @@ pub fn any_needed(actions: &[Box<dyn Action>], facts: &Facts) -> bool {
     actions.iter().any(|action| action.check(facts).is_needed())
 }
 
-/// The change described by these lines; no change if there are none.
+/// The change described by these lines; no change without lines.
 fn lines(lines: Vec<String>) -> Change {
     if lines.is_empty() { Change::None } else { Change::Needed(lines) }
 }

@@ -179,7 +179,7 @@ impl Inventories {
             "type": "installer.kubesphere.io/inventory",
             "data": { KEY: STANDARD.encode(text) },
         });
-        // The memory contains only what the cluster has, so after a failure the same entries are added again.
+        // The memory contains only entries that are saved in the cluster, so a failed entry is added again by the next attempt.
         self.api.apply(&secret, false).await.map_err(Failure::at(&id))?;
         self.note(component, inventory);
         Ok(())

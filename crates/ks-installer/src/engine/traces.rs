@@ -180,7 +180,7 @@ fn without_finalizers(object: &Value, goes: impl Fn(&str) -> bool) -> Option<Val
         .then(|| json!({ "metadata": { "resourceVersion": version, "finalizers": left } }))
 }
 
-/// The change that removes all marks of a domain from the metadata of an object, or `None` if there are none.
+/// The change that removes all marks of a domain from the metadata of an object, or `None` without such marks.
 fn without_marks(object: &Value, domain: &str) -> Option<Value> {
     let metadata = &object["metadata"];
     let mut change = without_finalizers(object, |name| is_of(name, domain)).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The name in the arguments of the kubelet; empty if there is none.
+/// The name in the arguments of the kubelet; empty without one.
 pub(crate) const NODE_NAME: Question<String> = Question::new(
     "node_name",
     r"sed -nE 's/.*--hostname-override=([^ ]+).*/\1/p' /etc/systemd/system/kubelet.service.d/10-kubeadm.conf 2>/dev/null || :",

@@ -15,7 +15,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The name of the cluster in etcd's settings; empty if there are none.
+/// The name of the cluster in etcd's settings; empty without settings.
 pub(crate) const TOKEN: Question<String> = Question::new(
     "etcd_token",
     "sed -n 's/^ETCD_INITIAL_CLUSTER_TOKEN=kubekey-//p' /etc/etcd.env 2>/dev/null || :",
