@@ -18,19 +18,20 @@ may_become_root() {
             }
             if (!may_be_root) next
             has_exception = users ~ /!/ || commands ~ /!/
-            # A tag is valid for all commands behind it.
-            without_password = 0
+            # A tag or an option (CWD=, NOTAFTER=, ...) is valid for all commands behind it, a checksum for one.
+            without_password = is_limited = 0
             count = split(commands, list, / *, */)
             for (i = 1; i <= count; i++) {
-                while (match(list[i], /^[A-Z]+: */)) {
+                while (match(list[i], /^[A-Z_]+(:|=[^ ]*) */)) {
                     tag = substr(list[i], 1, RLENGTH)
                     if (tag ~ /^NOPASSWD:/) without_password = 1
                     if (tag ~ /^PASSWD:/) without_password = 0
+                    if (tag ~ /=/) is_limited = 1
                     list[i] = substr(list[i], RLENGTH + 1)
                 }
-                is_limited = sub(/^([A-Za-z0-9_]+[=:][^ ]* +)+/, "", list[i])
+                has_sum = sub(/^sha[0-9]+:[^ ]* +/, "", list[i])
                 if (list[i] == "ALL" || list[i] == "!ALL")
-                    free = is_root && without_password && !has_exception && !is_limited
+                    free = is_root && without_password && !has_exception && !is_limited && !has_sum
                 else if (list[i] ~ /^!/) free = 0
             }
         }
