@@ -160,6 +160,7 @@ impl<'a> KnownHosts<'a> {
     /// Appends the key, under a lock and after reading the file again: many hosts are dialled at once, some perhaps twice.
     fn learn(&self, offered: &[u8]) -> Result<(), Error> {
         let path = &self.config.known_hosts;
+        let on_default_port = name(&self.config.address, DEFAULT_PORT);
         let name = name(&self.config.address, self.config.port);
         let failed = |error: io::Error| unusable(&path.display().to_string(), &error.to_string());
         let mut file = open_for_append(path).map_err(failed)?;
@@ -170,6 +171,7 @@ impl<'a> KnownHosts<'a> {
         if let Verdict::Known = self.judge(&look_up(&text, &name), offered)? {
             return Ok(());
         }
+        self.refuse_revoked(&look_up(&text, &on_default_port), offered)?;
         let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         let line = format!("{newline}{name} {} {}\n", key_type(offered), STANDARD.encode(offered));
         file.write_all(line.as_bytes()).map_err(failed)?;

@@ -250,6 +250,14 @@ fn a_key_that_is_revoked_on_the_default_port_is_refused_on_every_port() {
         assert!(error.to_string().contains("marked as revoked"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), *text);
     }
+    // Revoked after the file was read for this connection.
+    fs::write(&path, "").unwrap();
+    let config = config(2222, HostKeyPolicy::AcceptNew, &path);
+    let known = KnownHosts::read(&config).unwrap();
+    fs::write(&path, &revoked).unwrap();
+    let error = known.verify(&key).unwrap_err();
+    assert!(error.to_string().contains("marked as revoked"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), revoked);
 }
 
 #[test]
