@@ -69,7 +69,7 @@ pub(super) fn missing<'a>(
 pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Result<BundleIndex, Error> {
     let from = read::index(base)?;
     let parts = Parts::new(out)?;
-    // The declared size of all files, until the free space was compared with it.
+    // The space for all files and the bundle of them, until the free space was compared with it.
     let declared = Cell::new(None);
     let take = |places: &BTreeMap<String, PathBuf>, file: &FilePart, content: &mut dyn Read| {
         declared.take().map_or(Ok(()), |bytes| space::require(&parts.0, bytes))?;
@@ -84,7 +84,8 @@ pub fn merge(base: &Path, delta: &Path, out: &Path, wrote: &dyn Fn(u64)) -> Resu
         if delta.base != from.identity() {
             return Err(format!("it is a delta for another bundle than {}", base.display()));
         }
-        declared.set(Some(delta.index.size()));
+        // The parts are packed while they are there.
+        declared.set(Some(delta.index.size().saturating_mul(2)));
         let missing = missing(&from, &delta.index).cloned().collect();
         Ok((delta, missing))
     };

@@ -128,7 +128,7 @@ fn a_merge_that_does_not_fit_on_the_disk_unpacks_nothing() {
     sized_entry(&mut tar, &huge.path, b'0', &[0; 4096], huge.size);
     pack(&delta, &tar);
     let error = merge(&base, &delta, &out, &|_| {}).unwrap_err();
-    assert!(error.to_string().contains("268435457 MiB are needed, and "), "{error}");
+    assert!(error.to_string().contains("536870913 MiB are needed, and "), "{error}");
     assert!(!out.exists());
 }
 
