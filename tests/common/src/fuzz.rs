@@ -11,8 +11,9 @@ pub use arbtest::arbitrary::{Result, Unstructured};
 pub fn fuzz(target: &str, mut property: impl FnMut(&mut Unstructured<'_>) -> Result<bool>) {
     let (mut runs, mut accepted) = (0_u64, 0_u64);
     let counted = |u: &mut Unstructured<'_>| {
+        let is_accepted = property(u)?;
         runs += 1;
-        accepted += u64::from(property(u)?);
+        accepted += u64::from(is_accepted);
         Ok(())
     };
     arbtest::arbtest(counted).size_min(256).size_max(4096).run();

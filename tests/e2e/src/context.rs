@@ -46,6 +46,11 @@ impl Tools {
         })
     }
 
+    /// Directory of a scenario. No scenario's directory contains another one's.
+    pub(crate) fn directory_of(&self, scenario: &str) -> PathBuf {
+        self.artefacts.join(scenario.replace('/', "-"))
+    }
+
     /// The same programs in another lab of this machine.
     pub(crate) fn in_lab(&self, number: u8) -> Self {
         Self { lab: Lab { number }, ..self.clone() }
@@ -82,7 +87,7 @@ impl<'a> Context<'a> {
         limit: Duration,
         shared: &'a RefCell<Option<Cluster>>,
     ) -> Result<Self> {
-        let dir = tools.artefacts.join(name);
+        let dir = tools.directory_of(name);
         empty(&dir)?;
         Ok(Self { tools, dir, deadline: Instant::now() + limit, shared, jobs: Cell::new(0) })
     }

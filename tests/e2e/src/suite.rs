@@ -217,7 +217,7 @@ fn one(tools: &Tools, scenario: &Scenario, shared: &RefCell<Option<Cluster>>, en
     match result {
         Ok(()) => {
             // Without the downloads of passed scenarios, a run of all needs a tenth of the disk space.
-            if let Err(error) = remove_large_files(&tools.artefacts.join(scenario.name)) {
+            if let Err(error) = remove_large_files(&tools.directory_of(scenario.name)) {
                 line(&format!("  cannot remove its downloads: {error:#}"));
             }
             report::result(&format!("E2E {} ok {seconds}", scenario.name));

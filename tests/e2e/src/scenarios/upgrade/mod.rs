@@ -172,5 +172,6 @@ mod tests {
         assert_eq!(versions[0], FROM);
         assert!(versions.iter().any(|version| version == TO), "{versions:?}");
         assert_eq!(TO.parse::<KubeVersion>().unwrap().minor, KubeVersion::default().minor + 1);
+        assert!(KubeVersion::default().patch > 0, "the scenario asks for the patch version before");
     }
 }
