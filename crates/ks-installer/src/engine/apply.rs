@@ -98,6 +98,10 @@ impl Engine {
     ) -> Result<(), Failure> {
         let unknown = objects.iter().filter_map(|object| match inventory.find(&Id::of(object)) {
             None => Some((object, None)),
+            // Nothing was written yet, or the object was deleted and only its pods were left: another owner may have made it since.
+            Some(entry) if entry.origin == Origin::Created && entry.applied.is_empty() => {
+                Some((object, None))
+            }
             // The new object may change other fields than before.
             Some(entry) if entry.origin == Origin::Adopted && entry.applied != sum_of(component, object) => {
                 Some((object, Some(entry.clone())))

@@ -55,7 +55,8 @@ impl Engine {
         }
         for name in self.inventories.names().into_iter().filter(|name| !desired.wanted.contains(name)) {
             let inventory = self.inventories.get(&name).unwrap_or_default();
-            plan.push((name, inventory.objects.into_iter().map(end_of).collect()));
+            let changes = self.ends(inventory.objects).await;
+            plan.push((name, changes.unwrap_or_else(|failure| vec![Change::Unknown(failure.message)])));
         }
         plan.retain(|(_, changes)| !changes.is_empty());
         plan
@@ -75,8 +76,14 @@ impl Engine {
             .objects
             .into_iter()
             .filter(|entry| !wanted.iter().any(|id| id.is_same_object(&entry.id)));
-        for entry in outdated {
-            // A deleted workload stays in the inventory until its pods have ended.
+        changes.extend(self.ends(outdated).await?);
+        Ok(changes)
+    }
+
+    /// The changes for objects that are no longer wanted. A deleted workload stays in the inventory until its pods have ended.
+    async fn ends(&self, entries: impl IntoIterator<Item = Entry>) -> Result<Vec<Change>, Failure> {
+        let mut changes = Vec::new();
+        for entry in entries {
             let is_adopted = entry.origin == Origin::Adopted;
             if is_adopted || self.api.get(&entry.id).await.map_err(Failure::at(&entry.id))?.is_some() {
                 changes.push(end_of(entry));

@@ -441,6 +441,8 @@ async fn finalizers_stay_until_the_pods_of_a_controller_have_ended() {
                 let engine = lab.engine().await;
                 assert_eq!(pass(&engine, &on, &[]).await.last("things"), Some(Phase::Ready));
                 assert_eq!(engine.plan(&on).await, []);
+                let plan = format!("{:?}", engine.plan(&off).await);
+                assert!(plan.contains("CustomResourceDefinition") && !plan.contains("Deployment"), "{plan}");
             }
         }
         if !objects.is_empty() {
