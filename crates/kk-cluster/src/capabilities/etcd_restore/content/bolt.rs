@@ -14,6 +14,9 @@ const LEAF: u16 = 2;
 const IS_BUCKET: u32 = 1;
 /// The maximum depth of a tree of pages; real trees are far lower. A malicious file may contain a cycle.
 const DEEPEST: usize = 32;
+/// The maximum size of a page with values, in bytes. bbolt splits a page with more than four keys, and a value of etcd has far less
+/// than a quarter of this.
+const LARGEST_PAGE: u64 = 128 << 20;
 /// Page sizes at which the second meta page is searched.
 const PAGE_SIZES: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];
 
@@ -44,12 +47,10 @@ impl<'a> Bolt<'a> {
         let second = sizes.into_iter().find_map(|at| meta(file, at).filter(|meta| meta.page_size == at));
         let newest = first.into_iter().chain(second).max_by_key(|meta| meta.transaction);
         let Meta { page_size, root, .. } = newest.ok_or_else(|| damaged("it is not a database of etcd"))?;
-        // Each page may be read once for the list of buckets, and once for a bucket.
-        let left = Cell::new(size / page_size * 2);
-        Ok(Self { file, size, page_size, root, left })
+        Ok(Self { file, size, page_size, root, left: Cell::new(size / page_size) })
     }
 
-    /// Visits all keys of a bucket with their values, in order.
+    /// Visits all keys of a bucket with their values, in order. The list of buckets and the bucket share no page.
     pub(super) fn each(&self, bucket: &[u8], visit: &mut Visit<'_>) -> io::Result<()> {
         let mut root = None;
         self.walk(self.root, 0, &mut |key, value, is_bucket| {
@@ -74,12 +75,19 @@ impl<'a> Bolt<'a> {
         let mut header = [0; PAGE_HEADER];
         self.file.read_exact_at(&mut header, at)?;
         let pages = u64::from(number32(&header, 12)?) + 1;
-        let length = pages.saturating_mul(self.page_size);
+        let mut length = pages.saturating_mul(self.page_size);
         if at.saturating_add(length) > self.size {
             return Err(damaged("a page lies outside"));
         }
         let left = self.left.get().checked_sub(pages);
         self.left.set(left.ok_or_else(|| damaged("a page is in its tree more than once"))?);
+        if number16(&header, 8)? == BRANCH {
+            // The keys after the table of children are not needed. The pages above stay in memory.
+            let table = PAGE_HEADER + usize::from(number16(&header, 10)?) * ELEMENT_SIZE;
+            length = length.min(table as u64);
+        } else if length > LARGEST_PAGE {
+            return Err(damaged("a page is too large"));
+        }
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| damaged("a page is too large"))?];
         self.file.read_exact_at(&mut bytes, at)?;
         self.page(&bytes, depth, visit)
@@ -170,30 +178,94 @@ fn damaged(why: &'static str) -> io::Error {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_circle_of_wide_pages_is_refused() {
-        let mut bytes = vec![0; 3 * 4096];
-        let put =
-            |bytes: &mut [u8], at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-        let meta = PAGE_HEADER;
-        put(&mut bytes, meta, &MAGIC.to_le_bytes());
-        put(&mut bytes, meta + 4, &VERSION.to_le_bytes());
-        put(&mut bytes, meta + 8, &4096_u32.to_le_bytes());
-        put(&mut bytes, meta + 16, &2_u64.to_le_bytes());
-        let sum = fnv(&bytes[meta..meta + META]);
-        put(&mut bytes, meta + META, &sum.to_le_bytes());
-        let page = 2 * 4096;
-        put(&mut bytes, page + 8, &BRANCH.to_le_bytes());
-        put(&mut bytes, page + 10, &200_u16.to_le_bytes());
-        for element in 0..200 {
-            put(&mut bytes, page + PAGE_HEADER + element * ELEMENT_SIZE + 8, &2_u64.to_le_bytes());
+    const PAGE: usize = 4096;
+
+    /// A database of pages, whose root is page 2. Pages 0 and 1 are for metadata.
+    struct Crafted(Vec<u8>);
+
+    impl Crafted {
+        fn new(pages: usize) -> Self {
+            let mut crafted = Self(vec![0; pages * PAGE]);
+            let meta = PAGE_HEADER;
+            crafted.put(meta, &MAGIC.to_le_bytes());
+            crafted.put(meta + 4, &VERSION.to_le_bytes());
+            crafted.put(meta + 8, &4096_u32.to_le_bytes());
+            crafted.put(meta + 16, &2_u64.to_le_bytes());
+            let sum = fnv(&crafted.0[meta..meta + META]);
+            crafted.put(meta + META, &sum.to_le_bytes());
+            crafted
         }
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("circle.db");
-        std::fs::write(&path, &bytes).unwrap();
-        let file = File::open(&path).unwrap();
-        let bolt = Bolt::open(&file, bytes.len() as u64).unwrap();
-        let error = bolt.each(b"key", &mut |_, _| Ok(())).unwrap_err();
-        assert_eq!(error.to_string(), "a page is in its tree more than once");
+
+        fn put(&mut self, at: usize, value: &[u8]) {
+            self.0[at..at + value.len()].copy_from_slice(value);
+        }
+
+        fn header(&mut self, page: usize, flags: u16, count: u16, overflow: u32) {
+            self.put(page * PAGE + 8, &flags.to_le_bytes());
+            self.put(page * PAGE + 10, &count.to_le_bytes());
+            self.put(page * PAGE + 12, &overflow.to_le_bytes());
+        }
+
+        /// A page with these children.
+        fn branch(mut self, page: usize, overflow: u32, children: &[u64]) -> Self {
+            self.header(page, BRANCH, u16::try_from(children.len()).unwrap(), overflow);
+            for (index, child) in children.iter().enumerate() {
+                self.put(page * PAGE + PAGE_HEADER + index * ELEMENT_SIZE + 8, &child.to_le_bytes());
+            }
+            self
+        }
+
+        /// A page with values of this size, which all begin after the table of elements.
+        fn leaf(mut self, page: usize, overflow: u32, count: u16, value: u32) -> Self {
+            self.header(page, LEAF, count, overflow);
+            let table = usize::from(count) * ELEMENT_SIZE;
+            for index in (0..table).step_by(ELEMENT_SIZE) {
+                let at = page * PAGE + PAGE_HEADER + index;
+                self.put(at + 4, &u32::try_from(table - index).unwrap().to_le_bytes());
+                self.put(at + 12, &value.to_le_bytes());
+            }
+            self
+        }
+
+        /// The number of visited values, and the error. The file is as long as `pages`.
+        fn walk(&self, pages: u64) -> (usize, String) {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("crafted.db");
+            std::fs::write(&path, &self.0).unwrap();
+            let file = File::options().read(true).write(true).open(&path).unwrap();
+            file.set_len(pages * PAGE as u64).unwrap();
+            let bolt = Bolt::open(&file, pages * PAGE as u64).unwrap();
+            let mut visited = 0;
+            let visit = &mut |_: &[u8], _: &[u8], _| {
+                visited += 1;
+                Ok(())
+            };
+            let result = bolt.walk(bolt.root, 0, visit);
+            (visited, result.map_or_else(|error| error.to_string(), |()| String::new()))
+        }
+    }
+
+    #[test]
+    fn no_page_is_read_twice_or_too_large() {
+        const TWICE: &str = "a page is in its tree more than once";
+        let gibibyte = 1 << 18;
+        let many = [3; 200];
+        for (name, crafted, pages, visited, error) in [
+            ("a tree", Crafted::new(6).branch(2, 0, &[3, 5]).leaf(3, 1, 2, 2000).leaf(5, 0, 1, 9), 6, 3, ""),
+            ("a cycle", Crafted::new(3).branch(2, 0, &[2; 200]), 3, 0, TWICE),
+            ("a leaf of most of the file", Crafted::new(9).branch(2, 0, &many).leaf(3, 5, 1, 9), 9, 1, TWICE),
+            (
+                "a branch of most of the file",
+                Crafted::new(9).branch(2, 0, &many).branch(3, 5, &many),
+                9,
+                0,
+                TWICE,
+            ),
+            ("one value many times", Crafted::new(3).leaf(2, 0, 200, 700), 3, 5, "values overlap"),
+            ("a huge leaf", Crafted::new(3).leaf(2, (1 << 18) - 3, 1, 9), gibibyte, 0, "a page is too large"),
+            ("beyond the end", Crafted::new(3).leaf(2, 1, 1, 9), 3, 0, "a page lies outside"),
+        ] {
+            assert_eq!(crafted.walk(pages), (visited, error.to_owned()), "{name}");
+        }
     }
 }
