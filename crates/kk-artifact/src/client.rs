@@ -124,6 +124,25 @@ pub(crate) fn without_redirects(
         .build()
 }
 
+/// A client for a registry, whose content may be on another server. reqwest sends passwords and tokens only to the server of the
+/// request. `read_timeout` is the longest pause in the middle of an answer.
+pub(crate) fn for_registry(
+    certificates: Vec<reqwest::Certificate>,
+    insecure: bool,
+    read_timeout: Option<Duration>,
+) -> reqwest::Result<Client> {
+    let builder = Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(never_to_plain_http())
+        .tls_certs_only(certificates)
+        .tls_danger_accept_invalid_certs(insecure);
+    match read_timeout {
+        Some(time) => builder.read_timeout(time).build(),
+        None => builder.build(),
+    }
+}
+
 /// Follows redirects as browsers do, but not from TLS to plain HTTP: a published checksum would lose its value.
 fn never_to_plain_http() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
@@ -133,7 +152,8 @@ fn never_to_plain_http() -> redirect::Policy {
         } else if attempt.previous().len() > 10 {
             attempt.error("it redirects more than 10 times")
         } else {
-            REDIRECTED_TO.with(|host| host.replace(Some(address::host(attempt.url()))));
+            // Requests to registries do not use it.
+            let _ = REDIRECTED_TO.try_with(|host| host.replace(Some(address::host(attempt.url()))));
             attempt.follow()
         }
     })

@@ -59,8 +59,7 @@ const NO_CHART: &str = "it is not a chart";
 
 /// The versions that a registry has, as text. Empty if the registry does not list them.
 async fn versions(source: &Source) -> String {
-    let tags = source.client.list_tags(&source.reference, &source.auth, None, None).await;
-    let tags = tags.map(|answer| answer.tags).unwrap_or_default();
+    let tags = source.client.tags(&source.reference).await.unwrap_or_default();
     let versions: Vec<String> = tags.iter().map(|tag| tag.replace('_', "+")).collect();
     crate::version_list::it_has(&versions.iter().map(String::as_str).collect::<Vec<_>>())
 }

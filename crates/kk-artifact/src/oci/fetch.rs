@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kk_config::{Arch, ImageName};
-use oci_client::Reference;
-use oci_client::client::BlobResponse;
+use reqwest::StatusCode;
 use tokio::fs::{self, File, OpenOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter};
 
 use super::document::{self, Blob, Image, Platform, Root, unusable};
-use super::registries::{Access, FIRST_WAIT, Refusal, RefusalKind, Source, retry, wait};
+use super::protocol::Reference;
+use super::registries::{FIRST_WAIT, Refusal, RefusalKind, Source, judge, retry, wait};
 use super::{Blobs, Registries};
-use crate::{Error, Sha256Sum};
+use crate::{Error, Sha256Sum, client};
 
 /// Concurrent requests; they are small.
 const PARALLEL_QUESTIONS: usize = 8;
@@ -179,7 +179,7 @@ impl Fetch<'_> {
         if let Some(bytes) = self.blobs.document(&manifest.sum) {
             return Ok(bytes);
         }
-        let reference = source.reference.clone_with_digest(format!("sha256:{}", manifest.sum));
+        let reference = source.reference.with_digest(&format!("sha256:{}", manifest.sum));
         let bytes = self.document(name, source, &reference).await;
         let bytes =
             bytes.map_err(|refusal| unusable(name, format!("{}: {}", source.host, refusal.reason)))?;
@@ -208,19 +208,15 @@ impl Fetch<'_> {
         reference: &Reference,
     ) -> Result<Vec<u8>, Refusal> {
         let note = |message| (self.note)(format!("{name} from {}: {message}", source.host));
-        let pull = async || {
-            let answer = source.client.pull_manifest_raw(reference, &source.auth, &document::ACCEPTED).await;
-            answer.map(|(bytes, _)| bytes.to_vec())
-        };
-        retry(&Access::pull(source), &note, pull).await
+        retry(source, &note, async || source.client.manifest(reference).await).await
     }
 
     /// Fetches a blob: resumed, retried, verified. The retries are counted from the start again after each progress.
     pub(super) async fn blob(&self, name: &ImageName, source: &Source, blob: &Blob) -> Result<(), Error> {
         let part = self.blobs.part(&blob.sum);
-        let (mut failed, mut largest) = (0, 0);
+        let (mut failed, mut largest, mut refused) = (0, 0, false);
         loop {
-            let refusal = match self.attempt(source, blob, failed == 0).await? {
+            let refusal = match self.attempt(source, blob, &mut refused).await? {
                 Ok(()) => return self.blobs.keep(&part, &blob.sum),
                 Err(refusal) => refusal,
             };
@@ -235,7 +231,12 @@ impl Fetch<'_> {
     }
 
     /// One transfer into the partial blob. The inner error is the registry's.
-    async fn attempt(&self, source: &Source, blob: &Blob, first: bool) -> Result<Result<(), Refusal>, Error> {
+    async fn attempt(
+        &self,
+        source: &Source,
+        blob: &Blob,
+        refused: &mut bool,
+    ) -> Result<Result<(), Refusal>, Error> {
         let part = self.blobs.part(&blob.sum);
         let wrong = |error| Error::file("write", &part)(error);
         let (mut sum, mut size) = read_part(&part).await.map_err(Error::file("read", &part))?;
@@ -244,17 +245,14 @@ impl Fetch<'_> {
         }
         if size < blob.size {
             let digest = format!("sha256:{}", blob.sum);
-            source.client.store_auth_if_needed(source.reference.resolve_registry(), &source.auth).await;
-            let answer =
-                source.client.pull_blob_stream_partial(&source.reference, &*digest, size, None).await;
-            let mut stream = match answer {
-                Ok(BlobResponse::Partial(stream)) => stream.stream,
-                Ok(BlobResponse::Full(stream)) => {
-                    (sum, size) = (Hasher::default(), 0);
-                    stream.stream
-                }
-                Err(error) => return Ok(Err(Access::pull(source).judge(&error, first).await)),
+            let response = match source.client.blob(&source.reference, &digest, size).await {
+                Ok(response) => response,
+                Err(failure) => return Ok(Err(judge(source, &failure, refused))),
             };
+            if response.status() != StatusCode::PARTIAL_CONTENT {
+                (sum, size) = (Hasher::default(), 0);
+            }
+            let mut stream = response.bytes_stream();
             let mut file = open(&part, size).await.map_err(wrong)?;
             let mut cut = None;
             while let Some(bytes) = stream.next().await {
@@ -266,7 +264,7 @@ impl Fetch<'_> {
                         (self.came)(bytes.len() as u64);
                     }
                     Err(error) => {
-                        cut = Some(transient(&error.to_string()));
+                        cut = Some(transient(&client::reason(&error)));
                         break;
                     }
                 }

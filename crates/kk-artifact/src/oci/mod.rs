@@ -1,6 +1,7 @@
 //! Container images on the control machine: fetched from registries, stored by digest, pushed into registries.
 //!
-//! `oci-client` implements the protocol of registries, `oci-spec` the documents. [`Blobs`] owns the directory of the content.
+//! [`Client`](protocol::Client) implements the protocol of registries, `oci-spec` the documents. [`Blobs`] owns the directory of the
+//! content.
 
 mod blobs;
 mod chart;
@@ -9,6 +10,7 @@ mod fetch;
 mod harbor;
 mod layout;
 mod login;
+mod protocol;
 mod push;
 mod registries;
 

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use kk_config::{ImageName, Registry};
-use oci_client::errors::OciDistributionError;
-use oci_client::{Reference, RegistryOperation};
+use reqwest::Body;
 use tokio::fs::File;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -20,7 +19,8 @@ use super::Registries;
 use super::document::Blob;
 use super::harbor;
 use super::layout::{Document, Layout, LayoutImage, Tree};
-use super::registries::{Access, Refusal, RefusalKind, Source, retry};
+use super::protocol::{Failure, Reference};
+use super::registries::{Refusal, RefusalKind, Source, retry};
 use crate::Error;
 
 /// Questions at once; they are small.
@@ -140,7 +140,7 @@ type Work<'a> = BTreeMap<&'a Blob, Vec<&'a Looked<'a>>>;
 fn work<'a>(missing: &'a [Looked<'a>]) -> Work<'a> {
     let mut work = Work::new();
     for image in missing {
-        let repository = |image: &Looked<'_>| image.source.reference.repository().to_owned();
+        let repository = |image: &Looked<'_>| image.source.reference.repository.clone();
         for blob in &image.tree.blobs {
             let images = work.entry(blob).or_default();
             if images.iter().all(|known| repository(known) != repository(image)) {
@@ -183,10 +183,7 @@ impl Push<'_> {
 
     /// What the name stands for in the registry. `None`: there is no such name.
     async fn digest(&self, source: &Source, wanted: &PushImage) -> Result<Option<String>, Refusal> {
-        let ask = async || {
-            let Source { client, reference, auth, .. } = source;
-            answer(client.fetch_manifest_digest(reference, auth)).await
-        };
+        let ask = async || answer(source.client.digest(&source.reference)).await;
         match self.retry(source, wanted, ask).await {
             Ok(digest) => Ok(Some(digest)),
             Err(refusal) if refusal.kind == RefusalKind::NotFound => Ok(None),
@@ -224,35 +221,29 @@ impl Push<'_> {
         images: Vec<&Looked<'_>>,
         holder: Option<&Looked<'_>>,
     ) -> Result<(), Error> {
-        let mut holder = holder.map(|image| image.source.reference.clone());
+        let mut holder = holder.map(|image| image.source.reference.repository.clone());
         for image in images {
             let Looked { wanted, source, .. } = image;
-            let bring = self.bring(blob, image, holder.as_ref()).await;
+            let bring = self.bring(blob, image, holder.as_deref()).await;
             bring.map_err(|refusal| failed(wanted, &refusal))?;
-            holder = Some(source.reference.clone());
+            holder = Some(source.reference.repository.clone());
         }
         Ok(())
     }
 
     /// Brings a blob into the repository of an image.
-    async fn bring(
-        &self,
-        blob: &Blob,
-        image: &Looked<'_>,
-        holder: Option<&Reference>,
-    ) -> Result<(), Refusal> {
+    async fn bring(&self, blob: &Blob, image: &Looked<'_>, holder: Option<&str>) -> Result<(), Refusal> {
         let Looked { wanted, source, .. } = image;
-        let Source { client, reference, auth, .. } = source;
-        client.store_auth_if_needed(reference.resolve_registry(), auth).await;
+        let Source { client, reference, .. } = source;
         let digest = format!("sha256:{}", blob.sum);
-        let exists = async || answer(client.blob_exists(reference, &digest)).await;
+        let exists = async || answer(client.has_blob(reference, &digest)).await;
         if self.retry(source, wanted, exists).await? {
             self.count(blob.size);
             return Ok(());
         }
         // A registry that does not mount says so, and gets the blob.
         if let Some(holder) = holder
-            && answer(client.mount_blob(reference, holder, &digest)).await.is_ok()
+            && answer(client.mount(reference, holder, &digest)).await.is_ok()
         {
             self.mounted.fetch_add(1, Ordering::Relaxed);
             self.count(blob.size);
@@ -265,13 +256,13 @@ impl Push<'_> {
     }
 
     /// One upload. The registry verifies the digest.
-    async fn upload(&self, source: &Source, blob: &Blob, digest: &str) -> Result<(), OciDistributionError> {
+    async fn upload(&self, source: &Source, blob: &Blob, digest: &str) -> Result<(), Failure> {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let file = File::open(self.layout.path(blob)).await?;
-        let stream = ReaderStream::with_capacity(file, STEP).map_err(OciDistributionError::from);
+        let stream = ReaderStream::with_capacity(file, STEP);
         // Nobody listens any more when the upload has failed.
         let stream = stream.inspect_ok(move |bytes| sender.send(bytes.len() as u64).unwrap_or_default());
-        let upload = source.client.push_blob_stream(&source.reference, stream, digest, Some(blob.size));
+        let upload = source.client.upload(&source.reference, digest, blob.size, Body::wrap_stream(stream));
         let mut upload = std::pin::pin!(upload);
         let mut counted = 0;
         let result = loop {
@@ -281,7 +272,7 @@ impl Push<'_> {
                     counted += bytes;
                     self.count(bytes);
                 }
-                answer = &mut upload => break answer.map(drop),
+                answer = &mut upload => break answer,
                 () = sleep(PAUSE) => break Err(too_slow()),
             }
         };
@@ -298,12 +289,12 @@ impl Push<'_> {
         let Looked { wanted, source, tree, .. } = image;
         let failed = |refusal: Refusal| failed(wanted, &refusal);
         for child in &tree.children {
-            let reference = by_digest(&source.reference, &child.digest);
+            let reference = source.reference.with_digest(&child.digest);
             self.document(image, &reference, child).await.map_err(failed)?;
         }
-        let root = match source.reference.tag() {
-            Some(_) => source.reference.clone(),
-            None => by_digest(&source.reference, &tree.root.digest),
+        let root = match wanted.target.digest {
+            Some(_) => source.reference.with_digest(&tree.root.digest),
+            None => source.reference.clone(),
         };
         self.document(image, &root, &tree.root).await.map_err(failed)?;
         let digest = self.digest(source, wanted).await.map_err(failed)?;
@@ -317,10 +308,7 @@ impl Push<'_> {
     async fn document(&self, image: &Looked<'_>, to: &Reference, document: &Document) -> Result<(), Refusal> {
         let Looked { wanted, source, .. } = image;
         let put = async || {
-            let media_type = document.media_type.parse().map_err(|_| {
-                OciDistributionError::GenericError(Some(format!("`{}` is no type", document.media_type)))
-            })?;
-            answer(source.client.push_manifest_raw(to, document.bytes.clone(), media_type)).await.map(drop)
+            answer(source.client.put_manifest(to, &document.media_type, document.bytes.clone())).await
         };
         self.retry(source, wanted, put).await
     }
@@ -329,11 +317,10 @@ impl Push<'_> {
         &self,
         source: &Source,
         wanted: &PushImage,
-        request: impl AsyncFn() -> Result<T, OciDistributionError>,
+        request: impl AsyncFn() -> Result<T, Failure>,
     ) -> Result<T, Refusal> {
         let note = |message| (self.news)(PushNews::Note { message: format!("{}: {message}", wanted.target) });
-        let access = Access { source, operation: RegistryOperation::Push };
-        retry(&access, &note, request).await
+        retry(source, &note, request).await
     }
 
     fn count(&self, bytes: u64) {
@@ -343,13 +330,11 @@ impl Push<'_> {
 }
 
 /// A small request, which is answered soon or not at all.
-async fn answer<T>(
-    request: impl Future<Output = Result<T, OciDistributionError>>,
-) -> Result<T, OciDistributionError> {
+async fn answer<T>(request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     timeout(ANSWER, request).await.unwrap_or_else(|_| Err(too_slow()))
 }
 
-fn too_slow() -> OciDistributionError {
+fn too_slow() -> Failure {
     io::Error::new(io::ErrorKind::TimedOut, "no answer in time").into()
 }
 
@@ -359,10 +344,4 @@ fn of_the_registry(wanted: &PushImage, refusal: &Refusal) -> Error {
 
 fn failed(wanted: &PushImage, refusal: &Refusal) -> Error {
     Error::Push { image: wanted.target.to_string(), reason: refusal.reason.clone() }
-}
-
-/// A document by its digest. It takes the place of a tag, because the client ends the program when a registry does not say where a
-/// document is that was pushed without one (oci-client 0.18, `push_manifest_raw`).
-fn by_digest(image: &Reference, digest: &str) -> Reference {
-    Reference::with_tag(image.registry().to_owned(), image.repository().to_owned(), digest.to_owned())
 }

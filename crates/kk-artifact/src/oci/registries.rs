@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use kk_config::{ImageName, Registry, Secret};
-use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol};
-use oci_client::errors::{OciDistributionError, OciEnvelope, OciErrorCode};
-use oci_client::secrets::RegistryAuth;
-use oci_client::{Client, Reference, RegistryOperation};
+use reqwest::Url;
+use serde::Deserialize;
 
 use super::login::{self, Logins};
+use super::protocol::{Client, Failure, Reference};
 use crate::{Error, client};
 
 /// Registries with the settings of a file.
@@ -19,16 +18,19 @@ pub(crate) struct Registries {
     settings: Registry,
     logins: Logins,
     read_timeout: Option<Duration>,
-    clients: Mutex<BTreeMap<String, Client>>,
+    clients: Mutex<BTreeMap<String, Arc<Client>>>,
 }
 
 pub(super) const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// The host with the content of images whose name begins with `docker.io`.
+const DOCKER_HUB: &str = "index.docker.io";
+/// The number of characters of a registry's explanation that are shown.
+const LONGEST_EXPLANATION: usize = 300;
 
 /// A source from which an image may be fetched.
 #[derive(Clone)]
 pub(super) struct Source {
-    pub(super) client: Client,
-    pub(super) auth: RegistryAuth,
+    pub(super) client: Arc<Client>,
     pub(super) reference: Reference,
     /// Name and port, for messages.
     pub(super) host: String,
@@ -62,7 +64,7 @@ pub(super) enum RefusalKind {
 
 impl Registries {
     pub(crate) fn new(settings: Registry) -> Self {
-        // The registry client uses the process-wide TLS provider; kk has only one.
+        // The clients for registries use the process-wide TLS provider; kk has only one.
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
             // An error means that a provider is installed already.
@@ -100,8 +102,7 @@ impl Registries {
                     reason: format!("the mirror {url} has a path, which an export cannot use yet"),
                 });
             }
-            let mut reference = reference(image);
-            reference.set_mirror_registry(host.to_owned());
+            let reference = Reference { namespace: Some(image.registry.clone()), ..reference(image) };
             sources.push(self.source(host, scheme == "http", reference)?);
         }
         sources.push(self.source(&image.registry, false, reference(image))?);
@@ -116,11 +117,8 @@ impl Registries {
     /// The client for the web API of a registry's server. Errors: a certificate that cannot be used.
     pub(super) fn web(&self, host: &str) -> Result<Web, String> {
         let auth = self.settings.auths.get(host).cloned().unwrap_or_default();
-        let certificates = certificates(&auth)?;
-        let certificates = certificates.iter().map(|der| reqwest::Certificate::from_der(der));
-        let certificates = certificates.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let client =
-            client::without_redirects(certificates, auth.plain_http || self.is_insecure(host, &auth));
+        let insecure = auth.plain_http || self.is_insecure(host, &auth);
+        let client = client::without_redirects(certificates(&auth)?, insecure);
         let scheme = if auth.plain_http { "http" } else { "https" };
         Ok(Web {
             client: client.map_err(|error| client::reason(&error))?,
@@ -140,14 +138,10 @@ impl Registries {
     }
 
     fn source(&self, host: &str, http: bool, reference: Reference) -> Result<Source, Error> {
-        let auth = match self.login(host) {
-            Some((user, password)) => RegistryAuth::Basic(user.to_owned(), password.expose().to_owned()),
-            None => RegistryAuth::Anonymous,
-        };
-        Ok(Source { client: self.client(host, http)?, auth, reference, host: host.to_owned() })
+        Ok(Source { client: self.client(host, http)?, reference, host: host.to_owned() })
     }
 
-    fn client(&self, host: &str, http: bool) -> Result<Client, Error> {
+    fn client(&self, host: &str, http: bool) -> Result<Arc<Client>, Error> {
         let auth = self.settings.auths.get(host).cloned().unwrap_or_default();
         let http = http || auth.plain_http;
         let key = format!("{http} {host}");
@@ -157,23 +151,17 @@ impl Registries {
         }
         let refuse = |reason: String| Error::Registry { host: host.to_owned(), reason };
         let certificates = certificates(&auth).map_err(&refuse)?;
-        let insecure = self.is_insecure(host, &auth);
-        let config = ClientConfig {
-            protocol: if http { ClientProtocol::Http } else { ClientProtocol::Https },
-            // Without any certificate there is no verifier. Plain HTTP needs none: content is verified by its digest.
-            accept_invalid_certificates: insecure || http && certificates.is_empty(),
-            tls_certs_only: certificates
-                .into_iter()
-                .map(|data| Certificate { encoding: CertificateEncoding::Der, data })
-                .collect(),
-            connect_timeout: Some(client::CONNECT_TIMEOUT),
-            read_timeout: self.read_timeout,
-            // One request per blob instead of one per piece of it.
-            use_monolithic_push: true,
-            user_agent: client::USER_AGENT,
-            ..ClientConfig::default()
-        };
-        let client = Client::try_from(config).map_err(|error| refuse(judge(&error).reason))?;
+        // Without any certificate there is no verifier. Plain HTTP needs none: content is verified by its digest.
+        let insecure = self.is_insecure(host, &auth) || http && certificates.is_empty();
+        let registry = client::for_registry(certificates.clone(), insecure, self.read_timeout);
+        let service = client::without_redirects(certificates, insecure);
+        let wrong = |error: reqwest::Error| refuse(client::reason(&error));
+        let (registry, service) = (registry.map_err(wrong)?, service.map_err(wrong)?);
+        let name = if host == "docker.io" { DOCKER_HUB } else { host };
+        let scheme = if http { "http" } else { "https" };
+        let base = Url::parse(&format!("{scheme}://{name}")).map_err(|error| refuse(error.to_string()))?;
+        let login = self.login(host).map(|(user, password)| (user.to_owned(), password.clone()));
+        let client = Arc::new(Client::new(base, login, registry, service));
         clients.insert(key, client.clone());
         Ok(client)
     }
@@ -188,12 +176,10 @@ pub async fn ask_registry(settings: &Registry, host: &str) -> Result<(), Error> 
     let (registry, path, tag) = (host.to_owned(), "kk/verify".to_owned(), Some("none".to_owned()));
     let image = ImageName { registry, path, tag, digest: None };
     let source = Registries::new(settings.clone()).target(&image)?;
-    let access = Access::pull(&source);
-    let mut failed = 0;
+    let (mut failed, mut refused) = (0, false);
     loop {
-        let tags = source.client.list_tags(&source.reference, &source.auth, None, None).await;
-        let Err(error) = tags else { return Ok(()) };
-        let Refusal { reason, kind } = access.judge(&error, failed == 0).await;
+        let Err(failure) = source.client.tags(&source.reference).await else { return Ok(()) };
+        let Refusal { reason, kind } = judge(&source, &failure, &mut refused);
         if kind == RefusalKind::NotFound {
             return Ok(());
         }
@@ -206,20 +192,18 @@ pub async fn ask_registry(settings: &Registry, host: &str) -> Result<(), Error> 
 }
 
 fn reference(image: &ImageName) -> Reference {
-    let (registry, path) = (image.registry.clone(), image.path.clone());
-    match (&image.digest, &image.tag) {
-        (Some(digest), _) => Reference::with_digest(registry, path, digest.clone()),
-        (None, tag) => Reference::with_tag(registry, path, tag.clone().unwrap_or_default()),
-    }
+    let name = image.digest.clone().or_else(|| image.tag.clone()).unwrap_or_default();
+    Reference { repository: image.path.clone(), name, namespace: None }
 }
 
 /// The certificates that are trusted for a registry: the roots of this machine, and its own CA.
-fn certificates(auth: &kk_config::RegistryAuth) -> Result<Vec<Vec<u8>>, String> {
+fn certificates(auth: &kk_config::RegistryAuth) -> Result<Vec<reqwest::Certificate>, String> {
     let mut certificates = client::native_roots();
     if let Some(dir) = &auth.certs_path {
         certificates.extend(own_ca(Path::new(dir))?);
     }
-    Ok(certificates)
+    let certificates = certificates.iter().map(|der| reqwest::Certificate::from_der(der));
+    certificates.collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
 /// Docker's convention for such a directory: `*.crt` is the CA, `*.cert` and `*.key` belong to the client.
@@ -242,23 +226,17 @@ fn own_ca(dir: &Path) -> Result<Vec<Vec<u8>>, String> {
     Ok(found)
 }
 
-/// The source of a request, and the operation for which access is needed.
-pub(super) struct Access<'a> {
-    pub(super) source: &'a Source,
-    pub(super) operation: RegistryOperation,
-}
-
 /// Repeats a request until it succeeds or a retry cannot help; `note` receives a message for each wait.
 pub(super) async fn retry<T>(
-    access: &Access<'_>,
+    source: &Source,
     note: &(dyn Fn(String) + Sync),
-    request: impl AsyncFn() -> Result<T, OciDistributionError>,
+    request: impl AsyncFn() -> Result<T, Failure>,
 ) -> Result<T, Refusal> {
-    let mut failed = 0;
+    let (mut failed, mut refused) = (0, false);
     loop {
         let refusal = match request().await {
             Ok(answer) => return Ok(answer),
-            Err(error) => access.judge(&error, failed == 0).await,
+            Err(failure) => judge(source, &failure, &mut refused),
         };
         failed += 1;
         let Some(time) = wait(refusal.kind, failed, FIRST_WAIT) else { return Err(refusal) };
@@ -267,97 +245,73 @@ pub(super) async fn retry<T>(
     }
 }
 
-impl<'a> Access<'a> {
-    pub(super) fn pull(source: &'a Source) -> Self {
-        Self { source, operation: RegistryOperation::Pull }
-    }
-
-    /// Classifies an error of the client. The client also reports 401 if the token service failed. So the token service is asked,
-    /// and a 401 is final only if the registry refuses a token that was just issued.
-    pub(super) async fn judge(&self, error: &OciDistributionError, first: bool) -> Refusal {
-        let refusal = judge(error);
-        if status(error) != Some(401) {
-            return refusal;
-        }
-        let Source { client, reference, auth, .. } = self.source;
-        match client.auth(reference, auth, self.operation).await {
-            Ok(_) if first => Refusal { kind: RefusalKind::Transient, ..refusal },
-            Ok(_) if matches!(auth, RegistryAuth::Anonymous) => refusal,
-            Ok(_) => {
-                Refusal { reason: "it refuses the user name or the password (401)".to_owned(), ..refusal }
-            }
-            Err(error) => judge(&error),
-        }
-    }
-}
-
-/// The status of an error response.
-fn status(error: &OciDistributionError) -> Option<u16> {
-    use OciDistributionError as E;
-    match error {
-        E::UnauthorizedError { .. } => Some(401),
-        E::ServerError { code, .. } => Some(*code),
-        E::RequestError(error) => error.status().map(|status| status.as_u16()),
-        _ => None,
-    }
-}
-
-fn judge(error: &OciDistributionError) -> Refusal {
-    use OciDistributionError as E;
-    let of_status = |code: u16| match code {
-        429 => RefusalKind::Busy,
-        404 => RefusalKind::NotFound,
-        408 | 500.. if code != 501 => RefusalKind::Transient,
-        _ => RefusalKind::Lasting,
+/// Classifies a failure. A registry that refuses a token gets a new one: `refused` is set, and the next refusal is final.
+pub(super) fn judge(source: &Source, failure: &Failure, refused: &mut bool) -> Refusal {
+    let login = || {
+        let what = if source.client.has_login() {
+            "refuses the user name or the"
+        } else {
+            "requires a user name and"
+        };
+        format!("it {what} password (401)")
     };
-    let (kind, reason) = match error {
-        _ if status(error) == Some(401) => {
-            (RefusalKind::Lasting, "it requires a user name and password (401)".to_owned())
+    let (kind, reason) = match failure {
+        Failure::Status { code: 401, .. } => {
+            let has_tokens = source.client.forget(&source.reference.repository);
+            let is_first = !std::mem::replace(refused, true);
+            (if has_tokens && is_first { RefusalKind::Transient } else { RefusalKind::Lasting }, login())
         }
-        E::RequestError(error) if let Some(status) = error.status() => {
-            (of_status(status.as_u16()), format!("it answers {}", status.as_u16()))
+        Failure::Status { code, text } => of_text(*code, text),
+        Failure::Token { code: 401 | 403 } => (RefusalKind::Lasting, login()),
+        Failure::Token { code } => {
+            let kind = Some(of_status(*code)).filter(|kind| *kind != RefusalKind::NotFound);
+            (kind.unwrap_or(RefusalKind::Lasting), format!("its token service answers {code}"))
         }
-        E::RequestError(error) => {
+        Failure::Request(error) => {
             let reason = client::reason(error);
-            let lasting = reason.contains("certificate") || error.is_builder();
+            let lasting = reason.contains("certificate") || error.is_builder() || error.is_redirect();
             (if lasting { RefusalKind::Lasting } else { RefusalKind::Transient }, reason)
         }
-        E::IoError(error) => (RefusalKind::Transient, error.to_string()),
-        E::DigestError(error) => (RefusalKind::Transient, error.to_string()),
-        E::ServerError { code, message, .. } => {
-            (of_status(*code), format!("it answers {code}{}", said(message)))
-        }
-        // The client provides no status: a wrong password cannot be distinguished from a failed service.
-        E::AuthenticationFailure(_) => (
-            RefusalKind::Transient,
-            "it gives no token: the user name or the password is wrong, or its service has failed".to_owned(),
-        ),
-        E::ImageManifestNotFoundError(_) => (RefusalKind::NotFound, "it does not have it".to_owned()),
-        E::RegistryError { envelope, .. } => {
-            let kind = envelope.errors.first().map_or(RefusalKind::Lasting, |error| match error.code {
-                OciErrorCode::ManifestUnknown
-                | OciErrorCode::NameUnknown
-                | OciErrorCode::NotFound
-                | OciErrorCode::BlobUnknown => RefusalKind::NotFound,
-                OciErrorCode::Toomanyrequests => RefusalKind::Busy,
-                _ => RefusalKind::Lasting,
-            });
-            (kind, format!("it says: {}", words(envelope)))
-        }
-        other => (RefusalKind::Lasting, other.to_string()),
+        Failure::Io(error) => (RefusalKind::Transient, error.to_string()),
+        Failure::Unusable(reason) => (RefusalKind::Lasting, reason.clone()),
     };
     Refusal { reason, kind }
 }
 
-/// The registry's reason for its refusal, if it has the format of the distribution-spec.
-fn said(message: &str) -> String {
-    let envelope = serde_json::from_str::<OciEnvelope>(message);
-    envelope.map_or_else(|_| String::new(), |envelope| format!(": {}", words(&envelope)))
+fn of_status(code: u16) -> RefusalKind {
+    match code {
+        429 => RefusalKind::Busy,
+        404 => RefusalKind::NotFound,
+        408 | 500.. if code != 501 => RefusalKind::Transient,
+        _ => RefusalKind::Lasting,
+    }
 }
 
-fn words(envelope: &OciEnvelope) -> String {
-    let words: Vec<_> = envelope.errors.iter().map(|error| error.message.as_str()).collect();
-    words.join("; ").replace(char::is_control, "?")
+/// The registry's reason for its refusal, if its text has the format of the distribution-spec ("Error Codes").
+fn of_text(code: u16, text: &str) -> (RefusalKind, String) {
+    #[derive(Deserialize)]
+    struct Envelope {
+        errors: Vec<Reason>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Reason {
+        code: String,
+        message: String,
+    }
+    let reasons = serde_json::from_str::<Envelope>(text).map(|told| told.errors).unwrap_or_default();
+    let kind = match reasons.first().map(|reason| reason.code.as_str()) {
+        _ if code >= 500 => of_status(code),
+        Some("MANIFEST_UNKNOWN" | "NAME_UNKNOWN" | "NOT_FOUND" | "BLOB_UNKNOWN") => RefusalKind::NotFound,
+        Some("TOOMANYREQUESTS") => RefusalKind::Busy,
+        _ => of_status(code),
+    };
+    let words: Vec<_> =
+        reasons.into_iter().map(|reason| reason.message).filter(|it| !it.is_empty()).collect();
+    let words = words.join("; ").replace(char::is_control, "?");
+    let words: String = words.chars().take(LONGEST_EXPLANATION).collect();
+    let separator = if words.is_empty() { "" } else { ": " };
+    (kind, format!("it answers {code}{separator}{words}"))
 }
 
 /// The wait before the next attempt, or `None` after the last: transient errors are retried for half a minute, a registry that
