@@ -401,7 +401,7 @@ fn realm_of(text: &str, registry: &Url, has_login: bool) -> Result<Url, String> 
     }
     let is_local = theirs == "localhost" || theirs.ends_with(".localhost");
     if is_local || realm.domain().is_none() {
-        return refuse("is an address, and not that of the registry");
+        return refuse("is an address, but not the registry's");
     }
     if has_login && !is_related {
         return refuse("is in another domain, and kk does not send the password there");
