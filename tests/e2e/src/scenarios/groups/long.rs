@@ -1,6 +1,6 @@
 //! The group `long`.
 
-use super::super::{kill_anywhere, kubesphere, offline, real_kernel, slow};
+use super::super::{kill_anywhere, kubesphere, offline, real_kernel, slow, upgrade};
 use crate::selection::When;
 use crate::suite::{Group, Scenario};
 
@@ -48,6 +48,16 @@ pub(super) const GROUP: Group = Group {
                 60,
                 kubesphere::real::run,
             ),
+        ],
+        &[
+            Scenario::new(
+                "upgrade-chain",
+                "a cluster of Kubernetes 1.34 gets each minor version up to 1.37",
+                500,
+                30,
+                upgrade::chain::run,
+            )
+            .needs(upgrade::chain::NEEDS),
         ],
         &[
             Scenario::new(

@@ -2,6 +2,7 @@
 //! with it. A Deployment with a budget answers through its Service all the time, a killed run is resumed, and afterwards a create
 //! with the new version finds nothing to do.
 
+pub(super) mod chain;
 pub(super) mod fails;
 pub(super) mod ha;
 
