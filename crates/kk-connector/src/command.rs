@@ -25,6 +25,9 @@ pub struct Command {
     pub lines: Option<Sender<String>>,
     /// Bytes of standard output to keep; the end is kept.
     pub keep: usize,
+    /// Whether more standard output than [`Command::keep`] ends the script with [`crate::Error::TooLong`]: its end is then
+    /// useless without its beginning.
+    pub whole: bool,
 }
 
 impl Command {
@@ -40,6 +43,7 @@ impl Command {
             cancel: CancellationToken::new(),
             lines: None,
             keep: KEEP,
+            whole: false,
         }
     }
 }
@@ -63,8 +67,6 @@ pub struct Output {
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// Bytes of standard output that were printed before [`Output::stdout`] and not kept.
-    pub dropped: u64,
 }
 
 /// Files for a host, sent as one stream.

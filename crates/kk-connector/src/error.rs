@@ -99,6 +99,14 @@ pub enum Error {
         /// The time limit.
         after: Duration,
     },
+    /// The script printed more than its caller accepts.
+    #[error("the output of {host} exceeds {most} bytes")]
+    TooLong {
+        /// Host name.
+        host: String,
+        /// The limit in bytes.
+        most: u64,
+    },
     /// The run was cancelled.
     #[error("cancelled on {host}")]
     Cancelled {
@@ -164,6 +172,8 @@ pub enum ErrorKind {
     Lost,
     /// [`Error::Timeout`].
     Timeout,
+    /// [`Error::TooLong`].
+    TooLong,
     /// [`Error::Cancelled`].
     Cancelled,
     /// [`Error::Read`].
@@ -189,6 +199,7 @@ impl Error {
             Self::MissingProgram { .. } => ErrorKind::MissingProgram,
             Self::Lost { .. } => ErrorKind::Lost,
             Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::TooLong { .. } => ErrorKind::TooLong,
             Self::Cancelled { .. } => ErrorKind::Cancelled,
             Self::Read { .. } => ErrorKind::Read,
             Self::Transfer { .. } => ErrorKind::Transfer,
@@ -245,6 +256,9 @@ impl Error {
             ),
             Self::Timeout { .. } => {
                 Some("check the load of the host; then run again: completed work is kept".into())
+            }
+            Self::TooLong { .. } => {
+                Some("check the host: a defective or compromised host prints more than kk asks for".into())
             }
             Self::Sudo { .. } => Some(
                 "log in as root, or allow the user to run everything with sudo (its password is in the file)"

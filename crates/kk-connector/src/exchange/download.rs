@@ -30,6 +30,7 @@ pub(crate) async fn read_part(
     );
     let mut call = Call::new(script.into(), TIMEOUT, CancellationToken::new());
     call.keep = usize::try_from(most).unwrap_or(usize::MAX);
+    call.whole = true;
     let reply = caller.call(call).await?;
     if reply.code != 0 {
         let host = caller.peer().host.clone();

@@ -361,11 +361,13 @@ impl<'a> Exchange<'a> {
         if let Some((_, error)) = self.stopping {
             return Err(Failure::Final(error));
         }
+        if let Some(error) = self.too_long() {
+            return Err(Failure::Final(error));
+        }
         Ok(Reply {
             code,
             body_sent: self.body_sent,
             received: self.out.received() + self.err.received(),
-            dropped: self.out.dropped(),
             stdout: self.out.into_content(),
             stderr: self.err.into_content(),
         })
@@ -383,6 +385,8 @@ impl<'a> Exchange<'a> {
         let host = self.peer.host.clone();
         if self.call.cancel.is_cancelled() {
             self.stopping = Some((Instant::now(), Error::Cancelled { host }));
+        } else if let Some(error) = self.too_long() {
+            self.stopping = Some((Instant::now(), error));
         } else if self.began.is_some_and(|began| began.elapsed() > self.call.timeout) {
             self.stopping = Some((Instant::now(), Error::Timeout { host, after: self.call.timeout }));
         } else if self.began.is_none() {
@@ -395,6 +399,13 @@ impl<'a> Exchange<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The error of a script that has printed more than its caller can use.
+    fn too_long(&self) -> Option<Error> {
+        let most = self.call.keep as u64;
+        let is_too_long = self.call.whole && self.out.received() > most;
+        is_too_long.then(|| Error::TooLong { host: self.peer.host.clone(), most })
     }
 
     /// Both streams are at their ends without an end mark from the script.

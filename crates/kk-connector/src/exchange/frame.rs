@@ -129,11 +129,6 @@ impl Frame {
         self.received
     }
 
-    /// The number of bytes of content that were not kept. Valid once the end mark was seen.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.received.saturating_sub(self.content.len() as u64)
-    }
-
     /// The number of bytes that are held back, and the number of bytes of content.
     #[cfg(test)]
     pub(super) fn buffered(&self) -> (usize, usize) {

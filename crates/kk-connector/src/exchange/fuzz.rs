@@ -125,7 +125,6 @@ fn fuzz_frames() {
         assert_eq!(rest, found.rest, "{stream:?}");
         assert_eq!(frame.received(), found.content.len() as u64);
         let cut = found.content.len().saturating_sub(keep);
-        assert_eq!(frame.dropped(), cut as u64, "{stream:?}");
         assert_eq!(frame.into_content(), &found.content[cut..], "{stream:?}");
         Ok(true)
     });

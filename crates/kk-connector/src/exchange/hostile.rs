@@ -136,6 +136,38 @@ fn a_host_that_prints_without_end_ends_in_an_error_that_says_so() {
 }
 
 #[test]
+fn an_answer_that_is_useless_in_part_ends_at_its_limit() {
+    let mut call = call(Side::Quiet);
+    (call.timeout, call.keep, call.whole) = (Duration::from_hours(1), 1 << 20, true);
+    let (error, _, took) = talk(call, "@-begin\n", "noise\n");
+    assert_eq!(error, "the output of node1 exceeds 1048576 bytes");
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}
+
+#[test]
+fn an_answer_may_be_as_long_as_its_limit() {
+    for (keep, whole, wanted) in [
+        (1892, true, None),
+        (1891, true, Some("the output of node1 exceeds 1891 bytes")),
+        (1891, false, None),
+    ] {
+        let mut call = call(Side::Quiet);
+        (call.timeout, call.keep, call.whole) = (Duration::from_mins(1), keep, whole);
+        let opening = Opening::new(&Root::Already, &call, &[]).unwrap();
+        let mut pipe = crate::local::ChildPipe::start(&opening.command, &mut None).unwrap();
+        let error = match drive(&mut pipe, &mut call, opening, &peer()) {
+            Ok(reply) => {
+                assert_eq!(reply.stdout.len(), keep);
+                None
+            }
+            Err(Failure::Final(error)) => Some(error.to_string()),
+            Err(Failure::NotBegun(reason)) => panic!("{reason}"),
+        };
+        assert_eq!(error.as_deref(), wanted, "{keep} {whole}");
+    }
+}
+
+#[test]
 fn a_line_without_end_arrives_in_pieces() {
     let (sender, mut receiver) = mpsc::channel(8);
     let mut call = call(Side::Lines(Lines::new(sender)));

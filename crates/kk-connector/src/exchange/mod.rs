@@ -95,12 +95,14 @@ pub(crate) struct Call {
     pub(crate) side: Side,
     /// Bytes of standard output to keep (the end is kept).
     pub(crate) keep: usize,
+    /// Whether more standard output ends the script with an error.
+    pub(crate) whole: bool,
 }
 
 impl Call {
     /// A quiet call.
     pub(crate) fn new(script: Arc<str>, timeout: Duration, cancel: CancellationToken) -> Self {
-        Self { script, files: Vec::new(), timeout, cancel, side: Side::Quiet, keep: KEEP }
+        Self { script, files: Vec::new(), timeout, cancel, side: Side::Quiet, keep: KEEP, whole: false }
     }
 }
 
@@ -110,8 +112,6 @@ pub(crate) struct Reply {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
-    /// Bytes of standard output that were not kept.
-    pub(crate) dropped: u64,
     /// Bytes of file content that were sent.
     pub(crate) body_sent: u64,
     /// Bytes received on both streams.

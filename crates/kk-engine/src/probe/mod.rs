@@ -50,6 +50,7 @@ pub async fn probe(
     command.timeout = TIMEOUT + questions;
     command.cancel = cancel.clone();
     command.keep = LARGEST;
+    command.whole = true;
     let first = Instant::now();
     let mut attempt = 1;
     loop {
@@ -57,8 +58,7 @@ pub async fn probe(
         let (failure, again) = match connection.run(command.clone()).await {
             Ok(output) => match look(connection.host(), spec, &nonce, &output, (sent, now_ms())) {
                 Ok(facts) => return Ok(facts),
-                // An answer that is too large will not become smaller.
-                Err(failure) => (failure, output.code == 0 && output.dropped == 0),
+                Err(failure) => (failure, output.code == 0),
             },
             Err(error) => {
                 let is_away = matches!(error, Error::Unreachable { .. }) && began.elapsed() > AWAY;
@@ -89,10 +89,6 @@ fn look(
         stderr: last_lines(&output.stderr),
         ..Failure::new(cause)
     };
-    if output.dropped > 0 {
-        let most = LARGEST >> 20;
-        return Err(failed(format!("{host} returned more than {most} MiB, so the beginning is lost")));
-    }
     if output.code != 0 {
         return Err(failed(format!("cannot probe {host}")));
     }

@@ -173,6 +173,7 @@ async fn run_scripts(
         cancel: cancel.clone(),
         lines: Some(sender),
         keep: KEEP,
+        whole: false,
     };
     let mut round_trip = RoundTrip::new(shared, works, attempt, scripts, Reader::new(&batch.nonce));
     round_trip.permit = permit;
