@@ -166,6 +166,13 @@ impl Running {
         kill_process(self.pid()?, signal).with_context(|| format!("cannot signal `{}`", self.shown))
     }
 
+    /// Bytes of memory that the program itself has used at most since its start; `None` if it has ended.
+    pub(crate) fn peak_memory(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(peak.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+    }
+
     fn pid(&self) -> Result<Pid> {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).context("a process has an id above 0")
     }

@@ -25,6 +25,7 @@ mod first_leaves;
 mod groups;
 mod ha;
 mod host_down;
+mod hostile_host;
 mod identity;
 mod init_fails;
 mod init_registry;

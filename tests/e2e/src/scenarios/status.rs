@@ -79,7 +79,7 @@ fn nothing_is_written(ctx: &Context<'_>, site: &Site) -> Result<()> {
 }
 
 /// The exit code, and what it printed.
-fn status(ctx: &Context<'_>, site: &Site) -> Result<(i32, Value)> {
+pub(super) fn status(ctx: &Context<'_>, site: &Site) -> Result<(i32, Value)> {
     let finished = ctx.run("kk-status", ctx.kk_job(site, &["status", "--output", "json"]))?;
     let code = finished.code.context("kk status was killed")?;
     let status = serde_json::from_str(&finished.stdout).with_context(|| finished.stderr.clone())?;
@@ -94,7 +94,7 @@ fn drift(status: &Value) -> Vec<String> {
     list(&status["drift"]).map(|task| format!("{}/{}", task["module"], task["task"])).collect()
 }
 
-fn state_of(status: &Value, node: &str) -> String {
+pub(super) fn state_of(status: &Value, node: &str) -> String {
     let found = list(&status["nodes"]).find(|one| one["name"] == node);
     found.map_or_else(String::new, |one| checks::text(&one["state"]))
 }

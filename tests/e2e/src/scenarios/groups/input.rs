@@ -1,6 +1,6 @@
 //! The group `input`.
 
-use super::super::{api_sick, bad_input, bastion, ctrl_c, init_fails, secrets, sudo, two_networks};
+use super::super::{api_sick, bad_input, bastion, ctrl_c, init_fails, sudo, two_networks};
 use super::capability;
 use crate::selection::When;
 use crate::suite::{Group, Scenario};
@@ -33,14 +33,6 @@ pub(super) const GROUP: Group = Group {
             init_fails::run,
         )
         .covers(&[capability!("control_plane"), capability!("images")])],
-        &[Scenario::new(
-            "secrets",
-            "passwords and keys are in no log, journal, output, process list or world-readable file",
-            60,
-            6,
-            secrets::run,
-        )
-        .covers(&["crates/kk-engine/src/redact.rs"])],
         &[Scenario::new(
             "sudo",
             "create and delete as a user who needs a password for sudo",

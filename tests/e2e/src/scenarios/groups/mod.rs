@@ -11,6 +11,7 @@ mod long;
 mod nodes;
 mod offline;
 mod settings;
+mod trust;
 mod upgrades;
 mod variants;
 
@@ -30,6 +31,7 @@ pub(crate) const GROUPS: &[Group] = &[
     damage::GROUP,
     settings::GROUP,
     input::GROUP,
+    trust::GROUP,
     kills::GROUP,
     nodes::GROUP,
     high_availability::GROUP,
