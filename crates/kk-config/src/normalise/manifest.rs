@@ -29,10 +29,18 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
         arches.extend(arch);
     }
     let mut kubernetes = BTreeSet::new();
+    let is_other =
+        |one: &v1alpha2::Distribution| one.kind.as_deref().is_some_and(|kind| kind != "kubernetes");
+    let only_others = spec.kubernetes_distributions.iter().all(is_other);
     for (i, one) in spec.kubernetes_distributions.iter().enumerate() {
         let at = at.key("kubernetesDistributions").item(i);
-        if one.kind.as_deref().is_some_and(|kind| kind != "kubernetes") {
-            out.error(at.key("type"), "only the type `kubernetes` can be installed", "remove this entry");
+        if is_other(one) {
+            let message = "only the type `kubernetes` can be installed";
+            if only_others {
+                out.error(at.key("type"), message, "give a version of the type `kubernetes`");
+            } else {
+                out.warning(at.key("type"), message, "the bundle is made without this entry");
+            }
             continue;
         }
         let known = kubernetes::version(&one.version, at.key("version"), out);
@@ -47,7 +55,7 @@ pub(crate) fn manifest(doc: v1alpha2::Manifest, at: At<'_>, out: &mut Findings<'
     let manifests = source::manifests(spec.manifests, at.key("manifests"), out);
     let operating_systems =
         operating_systems(spec.operating_systems, &arches, at.key("operatingSystems"), out);
-    let is_empty = kubernetes.is_empty() && components.is_empty() && images.is_empty();
+    let is_empty = spec.kubernetes_distributions.is_empty() && components.is_empty() && images.is_empty();
     if is_empty && operating_systems.is_empty() && charts.is_empty() && manifests.is_empty() {
         out.missing(at, "the bundle would be empty", "`kk create manifest` writes one to start from");
     }
@@ -122,11 +130,8 @@ fn components(
     for (i, runtime) in doc.container_runtimes.into_iter().enumerate() {
         let at = at.key("containerRuntimes").item(i);
         if runtime.kind.as_deref().is_some_and(|kind| kind != "containerd") {
-            out.error(
-                at.key("type"),
-                "only the container runtime containerd is installed",
-                "remove this entry",
-            );
+            let message = "only the container runtime containerd is installed";
+            out.warning(at.key("type"), message, "the bundle is made without this entry");
             continue;
         }
         let found = version("containerd", &runtime.version, at.key("version"), out);

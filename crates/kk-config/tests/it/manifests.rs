@@ -13,7 +13,7 @@ fn text(name: &str) -> String {
 
 #[test]
 fn each_file_gets_its_findings() {
-    for name in ["kubekey", "all-wrong", "empty", "other-documents"] {
+    for name in ["kubekey", "all-wrong", "empty", "other-documents", "other-distributions", "only-k3s"] {
         let shown = match load_manifest(name, &text(&format!("{name}.yaml"))) {
             Ok((manifest, warnings)) => {
                 let warnings: Vec<String> = warnings.iter().map(kk_config::Diagnostic::render).collect();
