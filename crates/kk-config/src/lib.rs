@@ -4,6 +4,7 @@
 
 mod component;
 mod diagnostic;
+mod earlier;
 mod findings;
 mod foreign;
 mod host_range;

@@ -5,8 +5,8 @@ use crate::normalise::{normalise, warn_of_fields_without_effect};
 use crate::v1alpha2::{self, Cluster};
 use crate::yaml::{self, Document, Node, Span};
 use crate::{
-    ConfigErrors, Diagnostic, KubeVersion, LocalFile, Overrides, Role, Spec, foreign, local_files, reader,
-    schema, typing,
+    ConfigErrors, Diagnostic, KubeVersion, LocalFile, Overrides, Role, Spec, earlier, foreign, local_files,
+    reader, schema, typing,
 };
 use std::net::Ipv4Addr;
 
@@ -43,18 +43,20 @@ pub fn load(file_name: &str, text: &str, overrides: &Overrides) -> Result<Loaded
         return Err(out.finish().expect_err("an error was added or found before"));
     };
     typing::check(&cluster.root, &keys, &mut out);
-    let json = reader::read(&cluster.root, &schema, &mut out);
-    let at = At::root(&cluster.root);
+    let mut root = cluster.root.clone();
+    earlier::translate(&mut root, &mut out);
+    let json = reader::read(&root, &schema, &mut out);
+    let at = At::root(&root);
     let document = serde_json::from_value::<Cluster>(json).unwrap_or_else(|error| {
         // Types and schema have the same source, so this is not the user's mistake.
         let message = format!("the document cannot be read: {error}");
-        out.structure_error(cluster.root.span, message, "this is a mistake in kk; please report it");
+        out.structure_error(root.span, message, "this is a mistake in kk; please report it");
         Cluster::default()
     });
     let second = documents.kubesphere.map(|document| &document.root);
     let spec = normalise(document, second, overrides, at, &mut out);
-    warn_of_fields_without_effect(&cluster.root, &mut out);
-    let files = local_files::of(&cluster.root, &out);
+    warn_of_fields_without_effect(&root, &mut out);
+    let files = local_files::of(&root, &out);
     Ok(Loaded { spec, warnings: out.finish()?, files })
 }
 

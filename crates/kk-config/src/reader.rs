@@ -74,8 +74,8 @@ impl<'a> Reader<'a, '_> {
         let mut object = Map::new();
         let properties = schema["properties"].as_object();
         for (key, value) in entries {
-            // A key for anchors, as in other tools.
-            if path.is_empty() && key.text.starts_with("x-") {
+            // A key for anchors, as in other tools. In maps with keys of the user, such as labels, it is a value.
+            if properties.is_some() && key.text.starts_with("x-") {
                 continue;
             }
             let inner = join(path, &key.text);

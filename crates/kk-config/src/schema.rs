@@ -4,7 +4,7 @@ use crate::v1alpha2::Cluster;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The JSON schema (draft 2020-12) of the `Cluster` document.
 pub fn schema() -> Value {
@@ -15,6 +15,7 @@ pub fn schema() -> Value {
 pub(crate) fn of<T: JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     RecursiveTransform(drop_null_default).transform(&mut schema);
+    RecursiveTransform(permit_anchors).transform(&mut schema);
     schema.into()
 }
 
@@ -22,5 +23,12 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
 fn drop_null_default(schema: &mut Schema) {
     if schema.get("default").is_some_and(Value::is_null) {
         schema.remove("default");
+    }
+}
+
+/// Permits keys `x-…`, which may hold anchors, in every map with fixed keys.
+fn permit_anchors(schema: &mut Schema) {
+    if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
+        schema.insert("patternProperties".to_owned(), json!({"^x-": true}));
     }
 }

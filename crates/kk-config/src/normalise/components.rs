@@ -56,6 +56,12 @@ pub(super) fn check_kube_proxy(settings: &Map<String, Value>, at: At<'_>, out: &
     KUBE_PROXY.check(settings, at, out);
 }
 
+/// The key of kube-proxy's configuration that sets the same as a flag of this name: `ipvs-strict-arp` is `ipvs.strictARP`.
+pub(super) fn kube_proxy_key(flag: &str) -> Option<&'static str> {
+    let letters = |text: &str| -> String { text.chars().filter(char::is_ascii_alphanumeric).collect() };
+    KUBE_PROXY.paths().find(|path| letters(path).eq_ignore_ascii_case(&letters(flag)))
+}
+
 /// The kubelet refuses a high threshold that is not above the low threshold.
 fn check_image_gc(settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
     let [high, low] =

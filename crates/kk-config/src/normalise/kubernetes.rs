@@ -1,7 +1,7 @@
 //! `spec.kubernetes`.
 
 use super::flags::{Argument, MANIFESTS};
-use super::{components, removed, syntax};
+use super::{components, proxy_args, removed, syntax};
 use crate::Overrides;
 use crate::findings::{At, Findings};
 use crate::spec::{EncryptionAlgorithm, Kubernetes, ProxyMode};
@@ -34,6 +34,7 @@ pub(super) fn kubernetes(
     }
     components::check_kubelet(&doc.kubelet_configuration, at.key("kubeletConfiguration"), out);
     components::check_kube_proxy(&doc.kube_proxy_configuration, at.key("kubeProxyConfiguration"), out);
+    proxy_args::check(&doc.kube_proxy_args, at.key("kubeProxyArgs"), out);
     removed::check(&mut doc, version, at, out);
     refuse_blanks(&doc.kubelet_args, at.key("kubeletArgs"), out);
     let certificate_seconds = check_validity(&doc, version, at, out);

@@ -16,6 +16,7 @@ mod manifest;
 mod network;
 mod no_effect;
 mod operating_systems;
+mod proxy_args;
 mod registry;
 mod removed;
 mod roles;
@@ -54,11 +55,11 @@ pub(crate) fn normalise(
     let name = cluster.metadata.name;
     if name.is_empty() {
         out.missing(at.key("metadata"), "the cluster has no name", "add `name: my-cluster` under `metadata`");
-    } else if !syntax::is_dns_label(&name) {
+    } else if !syntax::is_dns_name(&name) {
         out.error(
             at.key("metadata").key("name"),
             format!("`{name}` cannot name a cluster"),
-            syntax::DNS_LABEL,
+            syntax::DNS_NAME,
         );
     }
 

@@ -6,9 +6,6 @@ use crate::yaml::{Node, Value};
 
 /// Paths of the fields. Remove the line of a field that gets an effect.
 const WITHOUT_EFFECT: &[&str] = &[
-    "metadata.namespace",
-    "metadata.labels",
-    "metadata.annotations",
     "spec.controlPlaneEndpoint.kubevip",
     "spec.system.ntpServers",
     "spec.system.timezone",
@@ -28,7 +25,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.kubernetes.kata",
     "spec.kubernetes.audit",
     "spec.kubernetes.nvidiaRuntime",
-    "spec.kubernetes.kubeProxyArgs",
     "spec.network.calico",
     "spec.network.flannel.directRouting",
     "spec.network.kubeovn",

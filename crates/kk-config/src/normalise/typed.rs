@@ -34,6 +34,11 @@ impl Fields {
         self.lines.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '))
     }
 
+    /// The paths of the fields; a list or a map has the path of its key.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &'static str> {
+        self.rows().filter_map(|(row, _)| row.split(['[', '{']).next())
+    }
+
     /// Reports unknown fields as warnings, and values of wrong types as errors.
     pub(super) fn check(&self, settings: &Map<String, Value>, at: At<'_>, out: &mut Findings<'_>) {
         self.check_map(settings, &Path::default(), at, out);

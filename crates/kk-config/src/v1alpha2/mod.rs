@@ -58,10 +58,7 @@ pub(crate) fn is_refused(path: &str, word: &str) -> bool {
 /// A Kubernetes cluster: its hosts, their roles, and every setting.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(extend(
-    "required" = ["apiVersion", "kind", "metadata", "spec"],
-    "patternProperties" = {"^x-": true}
-))]
+#[schemars(extend("required" = ["apiVersion", "kind", "metadata", "spec"]))]
 pub struct Cluster {
     /// Always `kubekey.kubesphere.io/v1alpha2`.
     pub api_version: String,
@@ -78,13 +75,13 @@ pub struct Cluster {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["name"]))]
 pub struct Metadata {
-    /// Names the working directory `kubekey/<name>` on the control machine. A DNS label.
+    /// Names the working directory `kubekey/<name>` on the control machine. Small letters, digits, `-` and `.`.
     pub name: String,
-    /// Accepted as in any Kubernetes object.
+    /// Accepted as in any Kubernetes object, and not used.
     pub namespace: Option<String>,
-    /// Accepted as in any Kubernetes object.
+    /// Accepted as in any Kubernetes object, and not used.
     pub labels: BTreeMap<String, String>,
-    /// Accepted as in any Kubernetes object.
+    /// Accepted as in any Kubernetes object, and not used.
     pub annotations: BTreeMap<String, String>,
 }
 

@@ -67,6 +67,35 @@ impl Node {
         }
     }
 
+    /// The value at a path of keys.
+    pub(crate) fn at(&self, path: &str) -> Option<&Node> {
+        path.split('.').try_fold(self, Node::get)
+    }
+
+    /// As [`Node::get`], to change it.
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        match &mut self.value {
+            Value::Map(entries) => {
+                entries.iter_mut().find(|(known, _)| known.text == key).map(|(_, node)| node)
+            }
+            _ => None,
+        }
+    }
+
+    /// Removes an entry of a map.
+    pub(crate) fn take(&mut self, key: &str) -> Option<(Key, Node)> {
+        let Value::Map(entries) = &mut self.value else { return None };
+        let index = entries.iter().position(|(known, _)| known.text == key)?;
+        Some(entries.remove(index))
+    }
+
+    /// Adds an entry to a map; other values stay as they are.
+    pub(crate) fn put(&mut self, key: Key, node: Node) {
+        if let Value::Map(entries) = &mut self.value {
+            entries.push((key, node));
+        }
+    }
+
     /// The text of a scalar.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {

@@ -103,6 +103,31 @@ spec:
 }
 
 #[test]
+fn fields_of_earlier_versions_keep_their_meaning() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes");
+    let spec = |name: &str| loaded(&std::fs::read_to_string(directory.join(name)).unwrap()).spec;
+    let Spec { etcd, registry, system, .. } = spec("earlier-fields.yaml");
+    assert_eq!(
+        (etcd.backup_dir.as_str(), etcd.backup_period, etcd.keep_backup_number),
+        ("/srv/backups", 30, 7)
+    );
+    assert_eq!(etcd.backup_script, "/usr/local/bin/scripts");
+    assert_eq!(registry.containerd_data_dir, "/srv/containerd");
+    assert!(registry.auths["hub.example:5000"].plain_http);
+    assert_eq!(system.pre_install[0].bash.as_deref(), Some("true"));
+    assert_eq!(spec("earlier-fields-twice.yaml").etcd.backup_dir, "/srv/backups");
+    let first = spec("first-version.yaml");
+    assert_eq!((first.kubernetes.dns_domain.as_str(), first.hosts[0].port), ("orchard.local", 22));
+    assert_eq!(first.nodes().len(), 2);
+}
+
+#[test]
+fn a_key_for_anchors_is_data_where_the_user_chooses_the_keys() {
+    let text = MINIMAL.replace("address: 10.0.0.1", "address: 10.0.0.1, labels: {x-rack: '7'}");
+    assert_eq!(loaded(&text).spec.hosts[0].labels["x-rack"], "7");
+}
+
+#[test]
 fn the_first_control_plane_is_the_first_of_its_group() {
     let text = MINIMAL
         .replace("[{name: node1", "[{name: node0, address: 10.0.0.9}, {name: node1")
