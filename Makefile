@@ -49,6 +49,10 @@ image-ks: packages ## build the image of ks-installer with a payload in it: PAYL
 	bash deploy/ks-installer/base.sh $(TARGET)/image/ks-base.tar
 	BASE=$(abspath $(TARGET))/image/ks-base.tar FILES=deploy/ks-installer/files.sh COMMAND=run bash deploy/image/build.sh $(RELEASE)/ks-installer $(TARGET)/image
 
+.PHONY: package
+package: packages ## build the .deb, the .tar.gz, the SBOM and SHA256SUMS of kk into target/package (ARCH=arm64, MINISIGN_KEY=FILE)
+	bash deploy/package/build.sh $(TARGET)/package
+
 .PHONY: programs
 programs: packages ## build the programs of Kubernetes, etcd and helm that tests run (once; minutes)
 	cargo run --quiet -p kk-lab -- mirror build --programs kubernetes,etcd,helm

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use std::{fmt, fs};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::busy;
 use crate::cluster::Cluster;
@@ -94,6 +94,16 @@ impl fmt::Display for NotRun {
 }
 
 impl std::error::Error for NotRun {}
+
+/// The directory that an environment variable names, absolute. Errors: the variable is not set, so the scenario cannot run; or it
+/// names no directory.
+pub(crate) fn given(variable: &str, what: &str) -> Result<PathBuf> {
+    let missing = || NotRun(format!("set {variable} to {what}"));
+    let path =
+        PathBuf::from(std::env::var_os(variable).filter(|value| !value.is_empty()).ok_or_else(missing)?);
+    ensure!(path.is_dir(), "{variable} is {}, which is no directory", path.display());
+    Ok(fs::canonicalize(path)?)
+}
 
 /// How the scenarios run.
 #[derive(Clone, Copy, Debug, clap::Args)]

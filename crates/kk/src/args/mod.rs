@@ -11,6 +11,7 @@ mod duration;
 mod etcd;
 pub mod kubekey;
 mod look;
+mod man_pages;
 mod nodes;
 mod registry;
 pub mod typing;
@@ -34,6 +35,7 @@ pub use create_config::{CreateConfig, Style};
 pub use create_manifest::{ArchName, CreateManifest};
 pub use etcd::{EtcdDefrag, EtcdRestore, EtcdSnapshot, EtcdStatus};
 pub use look::{CheckExpiration, LookOptions, Status};
+pub use man_pages::ManPages;
 pub use nodes::{AddNodes, DeleteNode};
 pub use registry::{DeleteRegistry, InitRegistry};
 pub use upgrade::Upgrade;
@@ -86,6 +88,9 @@ pub enum Command {
     Config(Config),
     /// Print a completion script for a shell
     Completion(Completion),
+    /// Write the man pages of kk, for packages
+    #[command(hide = true)]
+    ManPages(ManPages),
     /// Show the versions that can be installed, and add versions
     #[command(subcommand, disable_help_subcommand = true)]
     Versions(Versions),

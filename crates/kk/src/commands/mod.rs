@@ -18,6 +18,7 @@ mod etcd_snapshot;
 mod init_registry;
 mod load;
 mod look;
+mod man_pages;
 mod new_file;
 mod renew_certs;
 mod rotate_ca;
@@ -96,6 +97,7 @@ fn printer(command: &Command) -> Printer {
         | Command::Config(Config::Schema)
         | Command::Status(_)
         | Command::Completion(_)
+        | Command::ManPages(_)
         | Command::Versions(_)
         | Command::Version(_) => Printer::plain(),
     }
@@ -126,6 +128,7 @@ async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Err
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),
         Command::Config(Config::Schema) => config_schema::run(printer),
         Command::Completion(args) => completion::run(&args, printer),
+        Command::ManPages(args) => man_pages::run(&args),
         Command::Versions(command) => versions::run(&command, printer),
         Command::Version(args) => version::run(&args, printer),
     }?;

@@ -33,6 +33,7 @@ mod kill;
 mod kill_anywhere;
 mod kubesphere;
 mod offline;
+mod package;
 mod real_kernel;
 mod registry;
 mod repair;

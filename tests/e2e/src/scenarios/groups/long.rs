@@ -1,6 +1,6 @@
 //! The group `long`.
 
-use super::super::{kill_anywhere, kubesphere, offline, real_kernel, slow, upgrade};
+use super::super::{kill_anywhere, kubesphere, offline, package, real_kernel, slow, upgrade};
 use crate::selection::When;
 use crate::suite::{Group, Scenario};
 
@@ -58,6 +58,16 @@ pub(super) const GROUP: Group = Group {
                 upgrade::chain::run,
             )
             .needs(upgrade::chain::NEEDS),
+        ],
+        &[
+            Scenario::new(
+                "package",
+                "the packages of PACKAGES install on hosts of three Debian releases, and kk makes a cluster there",
+                400,
+                20,
+                package::run,
+            )
+            .covers(&["deploy/package/"]),
         ],
         &[
             Scenario::new(

@@ -13,7 +13,7 @@ use crate::checks;
 use crate::context::Context;
 use crate::registry::{Registry, USER};
 use crate::site::Site;
-use crate::suite::NotRun;
+use crate::suite::given;
 
 const VERSION: &str = "v3.4.1";
 /// Images are pulled and pods start for the first time.
@@ -50,16 +50,6 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
     fs::write(&site.file, format!("{text}\n---\n{document}\n"))?;
     let lab = Lab { ctx, site };
     lab.is_real().and_then(|()| lab.removes(&before)).inspect_err(|_| lab.keep_log())
-}
-
-/// The absolute path of the directory that a variable names. Errors: the variable is not set, and the scenario cannot run; or it
-/// names no directory.
-fn given(variable: &str, what: &str) -> Result<PathBuf> {
-    let missing = || NotRun(format!("set {variable} to {what}"));
-    let path =
-        PathBuf::from(std::env::var_os(variable).filter(|value| !value.is_empty()).ok_or_else(missing)?);
-    ensure!(path.is_dir(), "{variable} is {}, which is no directory", path.display());
-    Ok(fs::canonicalize(path)?)
 }
 
 /// Adds the empty registry and its password to the file, in addition to the lab's registry.
