@@ -71,7 +71,6 @@ async fn lines_come_while_the_script_runs_and_long_output_keeps_its_end() {
     assert_eq!(out.stdout.len(), 4 << 20);
     assert!(out.stdout.ends_with("999999\n1000000\nlast"));
     assert_eq!(count, 1_000_002);
-    assert_eq!(out.dropped, 6_888_896 + 4 + 4 - (4 << 20));
 }
 
 #[tokio::test]
