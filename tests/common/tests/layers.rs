@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::{
     Attribute, Item, ItemMod, UseTree,
     visit::{self, Visit},
@@ -99,6 +100,45 @@ impl Reader {
         }
     }
 
+    /// Imports what paths in tokens name: `crate` or `super`, then `::` and a name, repeatedly.
+    fn tokens(&mut self, tokens: TokenStream) {
+        let mut path: Vec<String> = Vec::new();
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Punct(punct) if punct.as_char() == ':' && !path.is_empty() => {
+                    colons += 1;
+                    continue;
+                }
+                TokenTree::Ident(name) if colons == 2 && !path.is_empty() => {
+                    path.push(name.to_string());
+                    colons = 0;
+                    continue;
+                }
+                TokenTree::Ident(name) => {
+                    self.end_of_path(&mut path);
+                    if name == "crate" || name == "super" {
+                        path.push(name.to_string());
+                    }
+                }
+                TokenTree::Group(group) => {
+                    self.end_of_path(&mut path);
+                    self.tokens(group.stream());
+                }
+                TokenTree::Punct(_) | TokenTree::Literal(_) => self.end_of_path(&mut path),
+            }
+            colons = 0;
+        }
+        self.end_of_path(&mut path);
+    }
+
+    fn end_of_path(&mut self, path: &mut Vec<String>) {
+        if path.len() > 1 {
+            self.import(path);
+        }
+        path.clear();
+    }
+
     fn leaf(&mut self, before: &mut Vec<String>, name: String) {
         if name == "self" && !before.is_empty() {
             return self.import(before);
@@ -149,16 +189,10 @@ impl<'ast> Visit<'ast> for Reader {
         visit::visit_path(self, path);
     }
 
-    /// The arguments of a macro are not parsed as paths: they are searched as text. An included file counts like a module.
+    /// The arguments of a macro are not parsed: paths are found among their tokens. An included file counts like a module.
     fn visit_macro(&mut self, one: &'ast syn::Macro) {
-        let text = one.tokens.to_string().replace(' ', "");
-        let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-        // Without literals, which are every second piece.
-        let words = text.split('"').step_by(2).flat_map(|code| code.split(|c| !is_name(c)));
-        for word in words.filter(|word| word.starts_with("crate::") || word.starts_with("super::")) {
-            let segments: Vec<String> = word.split("::").map(str::to_owned).collect();
-            self.import(&segments);
-        }
+        self.tokens(one.tokens.clone());
+        let text = one.tokens.to_string();
         for included in text.split('"').filter(|literal| literal.starts_with("../")) {
             let up = included.matches("../").count();
             if let Some(depth) = self.directory.len().checked_sub(up) {
@@ -316,6 +350,10 @@ fn a_circle_is_found() {
         ("member of a name of the root", "fn f() { crate::Thing::new() }", true),
         ("renamed name of the root", "use crate::Other;", true),
         ("inside a macro", "fn f() { vec![crate::b::new()]; }", true),
+        ("changed inside a macro", "fn f() { vec![&mut crate::b::X]; }", true),
+        ("relative inside a macro", "fn f() { g!(x as super::super::b::Thing, \"a\"); }", true),
+        ("text inside a macro", "fn f() { g!(\"crate::b::new()\"); }", false),
+        ("keyword inside a macro", "fn f() { g!(b: crate, b); }", false),
         ("included file", "const TEXT: &str = include_str!(\"../b/text.sh\");", true),
         ("module inside", "mod inner { use super::super::super::b::Thing; }", true),
         ("module of tests", "#[cfg(test)] mod tests { use crate::b; }", false),
