@@ -10,8 +10,7 @@ const MEBIBYTE: u64 = 1 << 20;
 /// # Errors
 /// The space is too small ([`io::ErrorKind::StorageFull`]), or the file system cannot be queried.
 pub(crate) fn require(directory: &Path, bytes: u64) -> io::Result<()> {
-    let disk = rustix::fs::statvfs(directory)?;
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let free = kk_util::free_space(directory)?;
     if bytes <= free {
         return Ok(());
     }

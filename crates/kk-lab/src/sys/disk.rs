@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use rustix::fs::statvfs;
 
 use crate::sys::instance;
 
@@ -27,7 +26,7 @@ pub(crate) fn for_cache() -> u64 {
 /// Errors: less than `needed` bytes are free where `directory` is or will be.
 pub(crate) fn ensure_free(directory: &Path, needed: u64, what: &str) -> Result<()> {
     let there = directory.ancestors().find(|ancestor| ancestor.exists()).context("no such file system")?;
-    let free = statvfs(there).map(|figures| figures.f_bavail * figures.f_frsize)?;
+    let free = kk_util::free_space(there)?;
     ensure!(
         free >= needed,
         "{what} need about {} GiB in {}, and {} GiB are free\nhint: make room there{}",

@@ -135,10 +135,8 @@ impl Run for Fetch {
         // First, so that the file of an earlier run takes no space from this one.
         let aside = Aside(self.directory.join(".new.db"));
         let mut file = new_file(&aside.0).map_err(|error| cannot("write", &error))?;
-        let disk = rustix::fs::statvfs(&self.directory).map_err(|error| cannot("write", &error))?;
-        if let Some((why, hint)) =
-            objection(taken.bytes, self.most, disk.f_bavail.saturating_mul(disk.f_frsize))
-        {
+        let free = kk_util::free_space(&self.directory).map_err(|error| cannot("write", &error))?;
+        if let Some((why, hint)) = objection(taken.bytes, self.most, free) {
             return Err(cannot("fetch", &why).hint(hint));
         }
         let mut done = 0;
