@@ -30,7 +30,7 @@ pub use commands::status::{CertificateStatus, MemberStatus, NodeState, NodeStatu
 pub use commands::{
     etcd::{Backup, Comparison},
     rotate_ca::Rotation,
-    session::{Certificates, Create, Delete, Session, Settings},
+    session::{Certificates, Create, Delete, Session, Settings, secrets_of, secrets_of_registry},
     upgrade::{Fetch, Hops},
 };
 pub use model::options::{Drain, Leaving, Options};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,8 +30,8 @@ struct Entry {
 /// Passwords that `docker login` has stored on this machine, and the credentials with these passwords in Base64. No message may
 /// show them.
 pub fn stored_logins() -> Vec<Secret> {
-    let logins = logins().into_values();
-    logins.flat_map(|(user, password)| [basic(&user, &password), password]).collect()
+    let logins = logins().values();
+    logins.flat_map(|(user, password)| [basic(user, password), password.clone()]).collect()
 }
 
 /// User name and password in the form of HTTP's Basic authentication.
@@ -39,11 +40,15 @@ pub(super) fn basic(user: &str, password: &Secret) -> Secret {
 }
 
 /// The credentials in `$DOCKER_CONFIG/config.json`, or in `~/.docker/config.json` if the variable is not set. A missing or
-/// unreadable file counts as empty: most registries need no credentials, and the others report that they do.
-pub(super) fn logins() -> Logins {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let dir = set("DOCKER_CONFIG").or_else(|| Some(set("HOME")?.join(".docker")));
-    dir.map(|dir| read(&dir.join("config.json"))).unwrap_or_default()
+/// unreadable file counts as empty: most registries need no credentials, and the others report that they do. The file is read
+/// once: kk masks exactly the credentials that it uses.
+pub(super) fn logins() -> &'static Logins {
+    static LOGINS: OnceLock<Logins> = OnceLock::new();
+    LOGINS.get_or_init(|| {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let dir = set("DOCKER_CONFIG").or_else(|| Some(set("HOME")?.join(".docker")));
+        dir.map(|dir| read(&dir.join("config.json"))).unwrap_or_default()
+    })
 }
 
 fn read(path: &Path) -> Logins {

@@ -16,7 +16,7 @@ use crate::{Error, client};
 /// Registries with the settings of a file.
 pub(crate) struct Registries {
     settings: Registry,
-    logins: Logins,
+    logins: &'static Logins,
     read_timeout: Option<Duration>,
     clients: Mutex<BTreeMap<String, Arc<Client>>>,
 }

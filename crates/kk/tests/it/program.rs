@@ -18,6 +18,7 @@ fn kk(directory: &Path, arguments: &[&str]) -> Output {
         .env("HOME", directory)
         .env_remove("CI")
         .env_remove("KKZONE")
+        .env_remove("DOCKER_CONFIG")
         .output()
         .expect("the program was built for this test")
 }
@@ -489,6 +490,29 @@ fn a_push_says_what_it_lacks_before_it_asks_a_registry() {
     }
 }
 
+/// The secrets are in names of files, which messages quote.
+#[test]
+fn commands_without_hosts_mask_the_credentials_that_they_use() {
+    let directory = tempdir().unwrap();
+    let file = "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {name: t}\nspec:\n  \
+        hosts: [{name: a, address: 10.0.0.1, user: root, password: word-1}]\n  \
+        roleGroups: {etcd: [a], control-plane: [a], worker: [a]}\n  network: {plugin: flannel}\n  \
+        registry: {privateRegistry: hub.local, auths: {hub.local: {username: u, password: word-2}}}\n";
+    fs::write(directory.path().join("cluster.yaml"), file).unwrap();
+    fs::create_dir(directory.path().join(".docker")).unwrap();
+    // "user:word-3" in Base64.
+    let logins = r#"{"auths": {"hub.example.org": {"auth": "dXNlcjp3b3JkLTM="}}}"#;
+    fs::write(directory.path().join(".docker/config.json"), logins).unwrap();
+    let push =
+        ["artifact", "images", "push", "-f", "cluster.yaml", "--images-dir", "plain word-1 word-2 word-3"];
+    let merge = ["artifact", "merge", "--base", "plain word-3", "--delta", "delta", "-o", "new"];
+    for (words, shown) in [(&push[..], "plain *** *** ***"), (&merge, "plain ***")] {
+        let output = kk(directory.path(), words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(shown) && !said.contains("word-"), "{words:?}: {said}");
+    }
+}
+
 #[test]
 fn a_file_that_every_user_can_change_is_warned_of() {
     use std::os::unix::fs::PermissionsExt;
@@ -516,10 +540,12 @@ fn a_file_that_every_user_can_change_is_warned_of() {
         ("cluster.yaml", "cluster.yaml", 0o602, &["can change"]),
         ("cluster.yaml", "cluster.yaml", 0o664, &[]),
         ("cluster.yaml", "cluster.yaml", 0o600, &[]),
-        ("cluster.yaml", ".", 0o707, &["can replace cluster.yaml", "chmod o-w ."]),
+        ("cluster.yaml", ".", 0o707, &["can replace cluster.yaml", "chmod o-w /"]),
         ("cluster.yaml", ".", 0o1777, &[]),
         ("cluster.yaml", ".", 0o770, &[]),
-        ("a b/cluster.yaml", "a b", 0o777, &["can replace a b/cluster.yaml", "chmod o-w 'a b'"]),
+        ("a b/cluster.yaml", "a b", 0o777, &["can replace a b/cluster.yaml", "/a b'"]),
+        ("a b/cluster.yaml", ".", 0o707, &["can replace a b/cluster.yaml", "chmod o-w /"]),
+        ("a b/cluster.yaml", ".", 0o1777, &[]),
         ("link.yaml", "a b", 0o777, &["can replace link.yaml", "/a b'"]),
     ] {
         let place = directory.path().join(place);

@@ -5,24 +5,22 @@ pub(crate) mod installed;
 mod plan;
 pub(super) mod probe;
 pub(super) mod requirements;
+mod secrets;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use kk_config::{Host, PrivateKey, RegistryAuth, Secret, Spec};
+use kk_config::{Host, Secret, Spec};
 use kk_connector::{Connection, HostKeyPolicy, LocalConnection, SshConfig, SshConnection};
 use kk_engine::{Owner, Redactor};
 
 use crate::{
     base::{artifacts::Artifacts, error::BuildError, owner::owner, token::Token},
-    capabilities::{
-        addons::{secret_values, secrets_in},
-        registry::trust_own_registry,
-        runtime,
-    },
+    capabilities::{registry::trust_own_registry, runtime},
     model::options::{Leaving, Options},
 };
 
 pub use plan::{Certificates, Create, Delete};
+pub use secrets::{secrets_of, secrets_of_registry};
 
 /// The settings from the command line.
 #[derive(Clone, Debug)]
@@ -71,7 +69,8 @@ impl Session {
             settings,
             redactor: Redactor::default(),
         };
-        session.hide(&session.secrets());
+        session.hide(&[session.token.secret.clone(), session.token.text()]);
+        session.hide(&secrets_of(&session.spec));
         Ok(session)
     }
 
@@ -112,37 +111,6 @@ impl Session {
     /// Adds texts that no listener may show.
     pub(super) fn hide<'s>(&self, secrets: impl IntoIterator<Item = &'s Secret>) {
         self.redactor.add(secrets.into_iter().map(|secret| secret.expose().to_owned()));
-    }
-
-    /// The secrets of the Cluster file, and those with which kk logs in to registries.
-    fn secrets(&self) -> Vec<Secret> {
-        let mut secrets = vec![self.token.secret.clone(), self.token.text()];
-        let inline = |key: &Option<PrivateKey>| match key {
-            Some(PrivateKey::Inline(key)) => Some(key.clone()),
-            _ => None,
-        };
-        for host in &self.spec.hosts {
-            secrets.extend(host.password.clone());
-            secrets.extend(host.sudo_password.clone());
-            secrets.extend(inline(&host.private_key));
-            if let Some(bastion) = &host.bastion {
-                secrets.extend(bastion.password.clone());
-                secrets.extend(inline(&bastion.private_key));
-            }
-        }
-        let charts = self.spec.addons.iter().filter_map(|addon| addon.chart.as_ref());
-        secrets.extend(charts.clone().flat_map(|chart| chart.secrets.iter().cloned()));
-        // A file that cannot be read is reported when the plan is built.
-        let files = charts.filter_map(|chart| std::fs::read_to_string(chart.values_file.as_ref()?).ok());
-        secrets.extend(files.flat_map(|text| secret_values(&text)));
-        for pair in self.spec.registry.auths.values().filter_map(RegistryAuth::credentials) {
-            secrets.extend([pair.password.clone(), runtime::basic_auth(pair)]);
-        }
-        if let Some(kubesphere) = &self.spec.kubesphere {
-            secrets.extend(secrets_in(&kubesphere.configuration.clone().into()));
-        }
-        secrets.extend(kk_artifact::stored_logins());
-        secrets
     }
 
     /// The same cluster without some of its hosts.

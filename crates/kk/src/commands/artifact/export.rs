@@ -23,7 +23,9 @@ pub(super) async fn run(args: &ArtifactExport, printer: &Printer) -> Result<Exit
     for system in &mut manifest.operating_systems {
         system.packages = kk_cluster::host_packages(system);
     }
-    let run = LocalRun::start("artifact export", "bundle", printer);
+    let mut secrets = kk_cluster::secrets_of_registry(&manifest.registry);
+    secrets.extend(kk_artifact::stored_logins());
+    let run = LocalRun::start("artifact export", "bundle", printer, &secrets);
     let result = export(args, &manifest, &run).await;
     let changed = usize::from(result.is_ok());
     run.finish(result.map(|exported| summary(args, &exported)), changed)

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use kk_engine::{CONTROL, Event, EventKind, Outcome, Summary};
+use kk_config::Secret;
+use kk_engine::{CONTROL, Event, EventKind, Outcome, Redactor, Summary};
 use time::OffsetDateTime;
 
 use crate::error::Error;
@@ -20,6 +21,8 @@ pub(super) struct LocalRun<'a> {
     began: Instant,
     /// Whether bytes were transferred: if the run fails after that, it has changed something.
     moved: AtomicBool,
+    /// Removes secrets from the events, and escapes control characters in texts of registries and bundles.
+    redactor: Redactor,
 }
 
 /// One step of the run.
@@ -31,15 +34,28 @@ pub(super) struct Step {
 }
 
 impl<'a> LocalRun<'a> {
-    pub(super) fn start(command: &str, module: &'static str, printer: &'a Printer) -> Self {
-        let run = Self { printer, module, began: Instant::now(), moved: AtomicBool::new(false) };
+    /// No event shows one of the secrets.
+    pub(super) fn start(
+        command: &str,
+        module: &'static str,
+        printer: &'a Printer,
+        secrets: &[Secret],
+    ) -> Self {
+        let (began, moved, redactor) = (Instant::now(), AtomicBool::new(false), Redactor::default());
+        let run = Self { printer, module, began, moved, redactor };
+        run.hide(secrets);
         let time = timestamp(OffsetDateTime::now_utc());
         run.send(EventKind::RunStarted { command: command.into(), hosts: Vec::new(), time, dry_run: false });
         run
     }
 
+    /// Adds secrets that no event may show.
+    pub(super) fn hide(&self, secrets: &[Secret]) {
+        self.redactor.add(secrets.iter().map(|secret| secret.expose().to_owned()));
+    }
+
     pub(super) fn send(&self, kind: EventKind) {
-        self.printer.event(&Event { at_ms: since(self.began), kind });
+        self.printer.event(&Event { at_ms: since(self.began), kind: self.redactor.event(kind) });
     }
 
     pub(super) fn note(&self, message: String) {
@@ -124,7 +140,7 @@ mod tests {
     #[test]
     fn a_run_that_fails_after_its_first_byte_has_changed_something() {
         let printer = Printer::plain();
-        let run = LocalRun::start("artifact images push", "images", &printer);
+        let run = LocalRun::start("artifact images push", "images", &printer, &[]);
         let step = run.begin("push", "Push images");
         run.progress(step, 0, 10);
         assert_eq!(run.changed_in_part(0), 0);

@@ -16,7 +16,7 @@ use super::{export, failed, refuse_same};
 pub(super) fn run(args: &ArtifactMerge, printer: &Printer) -> Result<ExitStatus, Error> {
     refuse_same(&args.output, &args.base)?;
     refuse_same(&args.output, &args.delta)?;
-    let run = LocalRun::start("artifact merge", "bundle", printer);
+    let run = LocalRun::start("artifact merge", "bundle", printer, &kk_artifact::stored_logins());
     let result = tokio::task::block_in_place(|| merge(args, &run));
     let changed = usize::from(result.is_ok());
     run.finish(result, changed)

@@ -28,7 +28,7 @@ pub(super) async fn run(args: &ArtifactImagesPush, printer: &Printer) -> Result<
         let hint = "set it to the registry, as host[:port][/path]".to_owned();
         Error::config("spec.registry.privateRegistry is not set", Some(hint))
     })?;
-    let run = LocalRun::start("artifact images push", "images", printer);
+    let run = LocalRun::start("artifact images push", "images", printer, &kk_cluster::secrets_of(&spec));
     let result = push(args, &spec, &run).await;
     let changed = result.as_ref().map_or(0, |pushed| pushed.images);
     run.finish(result.map(|pushed| summary(&registry, &pushed)), changed)
@@ -47,6 +47,7 @@ async fn push(args: &ArtifactImagesPush, spec: &Spec, run: &LocalRun<'_>) -> Res
     run.end_unchanged(step);
     let cluster = args.workdir.join(&spec.name);
     let settings = kk_cluster::registry_for_pushes(spec, &cluster)?;
+    run.hide(&kk_cluster::secrets_of_registry(&settings));
     let images: Vec<PushImage> =
         images.into_iter().filter_map(|image| with_target(image, &settings)).collect();
     let shown = Shown::new(run);
