@@ -5,7 +5,7 @@ use std::{
     io::{self, Read},
     net::{IpAddr, Ipv4Addr, UdpSocket},
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use kk_config::{Diagnostic, KubeVersion, Loaded, Manifest, Overrides, Severity, Spec};
@@ -60,20 +60,16 @@ fn open_to_all(path: &Path) -> Option<Diagnostic> {
     if is_input(path) {
         return None;
     }
-    // A file can be replaced in its directory. A link can be replaced in its own directory, too.
-    let target = path.canonicalize().ok()?;
-    let directory = |path: &Path| match path.parent()? {
-        parent if parent.as_os_str().is_empty() => Some(PathBuf::from(".")),
-        parent => Some(parent.to_owned()),
-    };
-    let is_open = |path: &PathBuf| {
+    // A file can be replaced in each directory of its path. A link can be replaced in the directories of its own path, too.
+    let (target, absolute) = (path.canonicalize().ok()?, std::path::absolute(path).ok()?);
+    let directories = absolute.ancestors().skip(1).chain(target.ancestors().skip(1));
+    let is_open = |path: &&Path| {
         std::fs::metadata(path).is_ok_and(|data| {
             let is_sticky = data.is_dir() && data.mode() & 0o1000 != 0;
             data.mode() & 0o002 != 0 && !is_sticky
         })
     };
-    let places = [Some(path.to_owned()), directory(path), directory(&target)];
-    let open = places.into_iter().flatten().find(is_open)?;
+    let open = std::iter::once(path).chain(directories).find(is_open)?;
     let verb = if open == path { "change" } else { "replace" };
     Some(Diagnostic {
         severity: Severity::Warning,
