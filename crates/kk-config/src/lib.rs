@@ -43,5 +43,5 @@ pub use spec::{
     ManifestFile, ManifestSource, Network, OperatingSystem, OwnRegistry, PrivateKey, ProxyMode, Registry,
     RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,
 };
-pub use v1alpha2::NetworkPlugin;
+pub use v1alpha2::{AddonPhase, NetworkPlugin};
 pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

@@ -208,7 +208,10 @@ impl<'a> Reader<'a, '_> {
             words.iter().copied().filter(|word| !v1alpha2::is_refused(path, word)).collect();
         let hint = did_you_mean(text, usable.iter().copied()).unwrap_or_else(|| match usable.as_slice() {
             [] => format!("remove `{path}`: none of its values can be used yet"),
-            usable => format!("one of: {}", usable.join(", ")),
+            usable => {
+                let alternative = v1alpha2::alternative(path).map(|text| format!("; {text}"));
+                format!("one of: {}{}", usable.join(", "), alternative.unwrap_or_default())
+            }
         });
         self.findings.structure_error(node.span, format!("`{path}` cannot be `{text}`"), hint);
         Json::Null

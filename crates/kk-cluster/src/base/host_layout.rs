@@ -26,6 +26,8 @@ pub(crate) const ADMIN_CONF: &str = "/etc/kubernetes/admin.conf";
 
 /// Directory of kk's notes about the cluster, on its nodes.
 pub(crate) const NOTES: &str = "/etc/kubernetes/kubekey";
+/// The cluster has addons of the phase `network`. The file is on the control plane that installed them.
+pub(crate) const NETWORK_ADDONS: &str = "/etc/kubernetes/kubekey/network-addons";
 /// A join of this node has begun and has not finished.
 pub(crate) const JOINING: &str = "/etc/kubernetes/kubekey/joining";
 

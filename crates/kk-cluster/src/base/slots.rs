@@ -257,6 +257,11 @@ pub(crate) fn network_back_slot(name: &str) -> SlotKey {
     host("network_back", name)
 }
 
+/// An addon of the phase `network` is installed.
+pub(crate) fn network_addon_slot(name: &str) -> SlotKey {
+    cluster(&format!("network_addon({name})"))
+}
+
 /// All manifests are applied.
 pub(crate) fn manifests_applied_slot() -> SlotKey {
     cluster("manifests_applied")

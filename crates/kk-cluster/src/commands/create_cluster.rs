@@ -7,13 +7,28 @@ use super::session::{Create, Session};
 use crate::{
     base::{error::BuildError, findings::Findings, probed::Probed},
     capabilities::{
-        addons::Addons, auto_renew::AutoRenew, control_plane::ControlPlane, dns::Dns, etcd::Etcd,
-        etcd_backup::EtcdBackup, images::Images, kube_proxy::KubeProxy, kubeconfig::Kubeconfig,
-        kubelet::Kubelet, kubesphere::KubeSphere, manifests::Manifests, network, nodes::Nodes, os::Os,
-        programs::Programs, runtime, verify::Verify, versions::Versions,
+        addons::{Addons, NetworkAddons, has_network_addons},
+        auto_renew::AutoRenew,
+        control_plane::ControlPlane,
+        dns::Dns,
+        etcd::Etcd,
+        etcd_backup::EtcdBackup,
+        images::Images,
+        kube_proxy::KubeProxy,
+        kubeconfig::Kubeconfig,
+        kubelet::Kubelet,
+        kubesphere::KubeSphere,
+        manifests::Manifests,
+        network,
+        nodes::Nodes,
+        os::Os,
+        programs::Programs,
+        runtime,
+        verify::Verify,
+        versions::Versions,
     },
     model::{
-        capability::{Capabilities, Stage},
+        capability::{Capabilities, Capability, Stage},
         cluster::Presence,
         inputs::Inputs,
     },
@@ -61,13 +76,12 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
         &Nodes,
         &KubeProxy,
         network::capability(spec),
-        &Dns,
-        &Manifests,
-        &Versions,
-        &Kubeconfig,
-        &AutoRenew,
-        &Verify,
     ];
+    if has_network_addons(spec) {
+        all.push(&NetworkAddons);
+    }
+    let rest: [&'static dyn Capability; 6] = [&Dns, &Manifests, &Versions, &Kubeconfig, &AutoRenew, &Verify];
+    all.extend(rest);
     if !spec.addons.is_empty() {
         // On a working cluster, and before KubeSphere, which may need a StorageClass from an addon.
         all.push(&Addons);

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     base::{error::BuildError, findings::Findings, probed::Probed, slots},
     capabilities::{
+        addons::NetworkAddons,
         auto_renew::AutoRenew,
         etcd::Etcd,
         etcd_backup::EtcdBackup,
@@ -61,6 +62,7 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
         &Etcd,
         &KubeProxy,
         network::capability(spec),
+        &NetworkAddons,
         &Nodes,
         &Os,
         &Kubeconfig,

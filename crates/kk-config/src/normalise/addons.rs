@@ -75,7 +75,8 @@ fn addon(doc: v1alpha2::Addon, at: At<'_>, out: &mut Findings<'_>) -> Option<Add
     }
     let (retries, delay) = (doc.retries.unwrap_or(0), doc.delay.unwrap_or(DELAY));
     let delay = Duration::from_secs(delay.into());
-    Some(Addon { name, namespace: doc.namespace, chart, manifests, retries, delay })
+    let (namespace, phase) = (doc.namespace, doc.phase);
+    Some(Addon { name, namespace, phase, chart, manifests, retries, delay })
 }
 
 fn manifest(text: String, at: At<'_>, out: &mut Findings<'_>) -> Option<ManifestSource> {

@@ -3,7 +3,7 @@
 use crate::NetworkPlugin;
 use crate::findings::{At, Findings};
 use crate::spec::{ControlPlaneEndpoint, Host, Kubernetes, Network};
-use crate::v1alpha2::{self, PluginName};
+use crate::v1alpha2::{self, OWN_NETWORK, PluginName};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::IpAddr;
 
@@ -48,7 +48,7 @@ fn plugin(
     let name = doc.plugin;
     let Some(plugin) = doc.chosen() else {
         let installed = PluginName::INSTALLED.map(|name| format!("`{name}`")).join(", ");
-        let hint = format!("use {installed}, or `none` and install one of your own afterwards");
+        let hint = format!("use {installed}; {OWN_NETWORK}");
         out.error(at.key("plugin"), format!("the network plugin `{name}` cannot be installed yet"), hint);
         return NetworkPlugin::None;
     };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{ChartSource, ManifestSource};
 use crate::Secret;
+use crate::v1alpha2::AddonPhase;
 
 /// A chart or manifests to install once the cluster runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +13,8 @@ pub struct Addon {
     pub name: String,
     /// The namespace in the file.
     pub namespace: Option<String>,
+    /// When it is installed.
+    pub phase: AddonPhase,
     /// A chart; it is installed before the manifests.
     pub chart: Option<AddonChart>,
     /// Kubernetes manifests. Without a chart there is at least one.
@@ -26,6 +29,11 @@ impl Addon {
     /// The namespace of its release, and of objects without a namespace.
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
+    }
+
+    /// Whether it is installed before nodes are Ready.
+    pub fn is_of_network(&self) -> bool {
+        self.phase == AddonPhase::Network
     }
 }
 

@@ -3,7 +3,7 @@
 use super::CustomScript;
 use crate::Secret;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Local volumes.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -29,6 +29,9 @@ pub struct Addon {
     pub name: Option<String>,
     /// Where it is installed; `default` when absent. It is made if it is not there.
     pub namespace: Option<String>,
+    /// When it is installed: `cluster`, on a cluster whose nodes are Ready, or `network`, before that, for whatever connects pods
+    /// or filters their traffic (a field of kk).
+    pub phase: AddonPhase,
     /// Scripts before it.
     pub pre_install: Vec<CustomScript>,
     /// Where it comes from: a chart, manifests, or a chart and then manifests.
@@ -39,6 +42,17 @@ pub struct Addon {
     pub retries: Option<u32>,
     /// Seconds before it is tried again; 5 when absent.
     pub delay: Option<u32>,
+}
+
+/// When an addon is installed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AddonPhase {
+    /// On a cluster whose nodes are Ready.
+    #[default]
+    Cluster,
+    /// Before nodes are Ready, at the time of the network plugin.
+    Network,
 }
 
 /// Where an addon comes from.

@@ -15,7 +15,7 @@ mod network;
 mod registry;
 mod system;
 
-pub use addons::{Addon, AddonChart, AddonSources, AddonYaml, KubeSphere, OpenEbs, Storage};
+pub use addons::{Addon, AddonChart, AddonPhase, AddonSources, AddonYaml, KubeSphere, OpenEbs, Storage};
 pub use dns::{CoreDns, Dns, ExternalZone, NodeLocalDns};
 pub use endpoint::{ControlPlaneEndpoint, InternalLoadbalancer, KubeVip, KubeVipMode};
 pub use etcd::{Etcd, EtcdLogLevel, EtcdMetrics, EtcdType, ExternalEtcd};
@@ -49,6 +49,15 @@ const REFUSED_WORDS: [(&str, &[&str]); 5] = [
     ("spec.kubernetes.type", &["k3s", "k8e"]),
     ("spec.kubernetes.containerManager", &["docker", "crio", "isula"]),
 ];
+
+/// The hint for users who want a network plugin that kk does not install.
+pub(crate) const OWN_NETWORK: &str =
+    "for another plugin, write `none` and list it in `addons` with `phase: network`";
+
+/// The hint about another solution, for an unknown word of a field.
+pub(crate) fn alternative(path: &str) -> Option<&'static str> {
+    (path == "spec.network.plugin").then_some(OWN_NETWORK)
+}
 
 /// Whether a word of a field is read but refused afterwards.
 pub(crate) fn is_refused(path: &str, word: &str) -> bool {

@@ -10,8 +10,8 @@ use std::fmt;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Network {
-    /// What connects pods: `flannel`, or `none` to install one of your own (KubeKey: calico); others are refused for now.
-    /// What kk has installed in a cluster stays there.
+    /// What connects pods: `flannel`, or `none` for another one, which an addon with `phase: network` can install (KubeKey:
+    /// calico). What kk has installed in a cluster stays there.
     pub plugin: PluginName,
     /// Addresses of pods: `v4` or `v4,v6`.
     #[serde(rename = "kubePodsCIDR")]

@@ -117,7 +117,12 @@ const CASES: &[(&str, Outcome, &[&str])] = &[
     ("name-with-dots-wrong", Error(1), &["`..` cannot name a cluster"]),
     ("no-break-space", Error(1), &["a no-break space (U+00A0)"]),
     ("no-break-space-in-value", Error(1), &["a no-break space (U+00A0)"]),
-    ("plugin-unknown", Error(1), &["one of: flannel, none"]),
+    (
+        "plugin-unknown",
+        Error(1),
+        &["one of: flannel, none; for another plugin, write `none` and list it in `addons` with `phase: network`"],
+    ),
+    ("addon-phase-unknown", Error(1), &["`spec.addons[0].phase` cannot be `before`", "one of: cluster, network"]),
     ("pods-twice", Error(1), &["`max-pods=200` of kubeletArgs contradicts `maxPods: 110`"]),
     ("pods-twice-equal", Valid, &[]),
     ("pods-twice-in-configuration", Error(1), &["`maxPods` of kubeletConfiguration is 90, but `maxPods` is 110"]),

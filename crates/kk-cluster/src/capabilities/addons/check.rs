@@ -2,19 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kk_config::AddonPhase;
+
 use super::{needed, state};
 use crate::{
     base::{findings::Findings, host_layout::NOTES},
     model::inputs::Inputs,
 };
 
-pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
-    for addon in &inputs.addons {
+/// The findings about addons of a phase. Addons that the file no longer lists have none, so they are reported with the last
+/// phase.
+pub(super) fn findings(inputs: &Inputs, phase: AddonPhase, found: &mut Findings) {
+    for addon in inputs.addons.iter().filter(|addon| addon.addon.phase == phase) {
         found.0.extend(addon.problems.iter().cloned());
     }
     let states = state::of_all(inputs);
-    gone(inputs, &states, found);
-    moved(inputs, &states, found);
+    if phase == AddonPhase::Cluster {
+        gone(inputs, &states, found);
+    }
+    moved(inputs, &states, phase, found);
 }
 
 /// Each control plane keeps notes of the addons that it has installed.
@@ -42,8 +48,8 @@ fn gone(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
 }
 
 /// Addons that are about to be installed into another namespace. Afterwards, the note contains only the new namespace.
-fn moved(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
-    for wanted in needed(inputs) {
+fn moved(inputs: &Inputs, states: &States<'_>, phase: AddonPhase, found: &mut Findings) {
+    for wanted in needed(inputs).filter(|wanted| wanted.addon.phase == phase) {
         let addon = &wanted.addon;
         let notes = states.iter().flat_map(|(_, state)| state.notes());
         let before: BTreeSet<&str> = notes

@@ -21,8 +21,13 @@ use crate::{
 /// Helm waits up to five minutes for the objects of a chart, and for each of its hooks.
 const LIMIT: Duration = Duration::from_mins(20);
 
-/// Installs addons one after the other in the lane of the control plane, once the cluster works.
+/// Installs an addon in the lane of the control plane, once the cluster works.
 pub(super) fn task(inputs: &Inputs, wanted: &Wanted) -> Task {
+    with(inputs, wanted, Vec::new(), HostWork::default().needs(slots::manifests_applied_slot()))
+}
+
+/// The task that makes these changes before it installs the addon, and has the slots of `work`.
+pub(super) fn with(inputs: &Inputs, wanted: &Wanted, before: Vec<Box<dyn Action>>, work: HostWork) -> Task {
     let name = &wanted.addon.name;
     let retry = match wanted.addon.retries {
         0 => Retry::times(3),
@@ -35,15 +40,13 @@ pub(super) fn task(inputs: &Inputs, wanted: &Wanted) -> Task {
     let task =
         Task::new(format!("install_addon_{name}"), format!("Install {name}")).timeout(LIMIT).retry(retry);
     let Some(facts) = inputs.facts(inputs.api_host) else { return task };
-    let mut actions: Vec<Box<dyn Action>> = Vec::new();
+    let mut actions = before;
     if is_needed(inputs, wanted, facts) {
         actions.push(Box::new(install(wanted)));
         // The note is last: it means that the addon is installed.
         actions.push(Box::new(note(wanted)));
     }
-    let mut work = HostWork::new(actions)
-        .needs(slots::manifests_applied_slot())
-        .needs(slots::node_tools_slot(&inputs.api_host.name));
+    let mut work = HostWork { actions, ..work }.needs(slots::node_tools_slot(&inputs.api_host.name));
     if inputs.options.bundle.is_some() && !inputs.options.skip_pull_images {
         for (host, _) in inputs.nodes() {
             work = work.after(slots::own_images_slot(&host.name));

@@ -1,17 +1,18 @@
-//! Installs addons, which are charts and manifests of the file, once the cluster works.
+//! Installs addons, which are charts and manifests of the file: some before nodes are Ready, the others once the cluster works.
 //!
 //! Helm on a control plane manages the releases, so that its later answers about them are true. A note on the control plane
 //! records what was installed last; the API shows whether it is still there. Addons that the file no longer lists stay installed.
 
 mod check;
 mod install_addon;
+mod of_network;
 mod secrets;
 mod state;
 #[cfg(test)]
 mod tests;
 
 use kk_artifact::Component;
-use kk_config::{Host, Role, Spec};
+use kk_config::{AddonPhase, Host, Role, Spec};
 use kk_engine::{ProbeSpec, Task};
 
 use crate::{
@@ -22,9 +23,10 @@ use crate::{
     },
 };
 
+pub(crate) use of_network::{NetworkAddons, has_any as has_network_addons};
 pub(crate) use secrets::{secret_values, secrets_in};
 
-/// The addons that the file lists.
+/// The addons of the phase `cluster`.
 pub(crate) struct Addons;
 
 impl Capability for Addons {
@@ -54,7 +56,7 @@ impl Capability for Addons {
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         if inputs.command.is_create() {
-            check::findings(inputs, found);
+            check::findings(inputs, AddonPhase::Cluster, found);
         }
     }
 
@@ -63,7 +65,8 @@ impl Capability for Addons {
         if !inputs.command.is_create() {
             return Ok(Vec::new());
         }
-        Ok(inputs.addons.iter().map(|addon| install_addon::task(inputs, addon)).collect())
+        let addons = inputs.addons.iter().filter(|addon| addon.addon.phase == AddonPhase::Cluster);
+        Ok(addons.map(|addon| install_addon::task(inputs, addon)).collect())
     }
 }
 

@@ -40,8 +40,8 @@ pub(super) const STATE: Question<State> = Question::new("addons", "echo end", St
 /// Adds the question to the probe, so that it is answered in the same round trip as all others.
 pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
     let server = api_server::url(host);
-    let with_chart = inputs.spec.addons.iter().filter(|addon| addon.chart.is_some());
-    let names: Vec<&str> = with_chart.map(|addon| addon.name.as_str()).collect();
+    let with_chart = inputs.addons.iter().filter(|wanted| wanted.addon.chart.is_some());
+    let names: Vec<&str> = with_chart.map(|wanted| wanted.addon.name.as_str()).collect();
     let names = names.join(",");
     let variables =
         [("server", server.as_str()), ("names", names.as_str()), ("notes", NOTES), ("template", OBJECTS)];

@@ -11,16 +11,23 @@ use kk_artifact::{
     Component,
     bundle::{Bundle, BundleIndex, ChartPart, FilePart, ManifestPart},
 };
-use kk_config::Spec;
-use kk_engine::{FileFact, Finding, Plan, ProbeSpec, Severity};
+use kk_config::{NetworkPlugin, Spec, v1alpha2::FlannelBackend};
+use kk_engine::{FileFact, Finding, Plan, ProbeSpec, Severity, SlotKey};
 use kk_util::sha256;
 
 use super::{
     Addons,
+    of_network::MARK,
     state::{OBJECTS, STATE},
 };
 use crate::{
-    base::{cluster_state::INITIALISED, host_layout::NOTES, probed::Probed, shell::script},
+    base::{
+        cluster_state::INITIALISED,
+        host_layout::{NETWORK_ADDONS, NOTES},
+        probed::Probed,
+        shell::script,
+        slots,
+    },
     commands::{create_cluster, precheck::precheck, session::Session},
     model::{capability::Capability as _, options::Options},
     testing,
@@ -45,7 +52,8 @@ const MANIFESTS: &str = "[{name: maps, sources: {yaml: {path: [HERE/all.yaml]}}}
 async fn changes(session: &Session, probed: &Probed) -> Vec<String> {
     let inputs = session.create_inputs(probed).await.unwrap();
     let plan = Plan::new(create_cluster::pipeline(&inputs).unwrap(), &probed.facts).unwrap();
-    let of_module = plan.changes().into_iter().filter(|task| task.module == "addons");
+    let of_addons = ["addons", "network-addons"];
+    let of_module = plan.changes().into_iter().filter(|task| of_addons.contains(&task.module.as_str()));
     of_module.flat_map(|task| task.changes).collect()
 }
 
@@ -62,11 +70,16 @@ async fn installed(spec: &Spec, workdir: &Path, state: &str) -> Probed {
     let lines: Vec<String> = notes.iter().map(|(name, note)| format!("Note\t{name}\t{note}")).collect();
     facts.reply(&STATE, &if state.is_empty() { String::new() } else { lines.concat() + state });
     for (name, note) in notes {
-        let [kind, mode, owner] = ["file", "600", "root:root"].map(str::to_owned);
-        let file = FileFact { sha256: sha256(note.as_bytes()), kind, mode, owner, ..FileFact::default() };
-        facts.files.insert(format!("{NOTES}/addon-{name}"), file);
+        facts.files.insert(format!("{NOTES}/addon-{name}"), written(&note));
     }
+    facts.files.insert(NETWORK_ADDONS.to_owned(), written(MARK));
     probed
+}
+
+/// A note with this text.
+fn written(text: &str) -> FileFact {
+    let [kind, mode, owner] = ["file", "600", "root:root"].map(str::to_owned);
+    FileFact { sha256: sha256(text.as_bytes()), kind, mode, owner, ..FileFact::default() }
 }
 
 const DEPLOYED: &str = "Installed\tapp\t1\nRelease\tdemo/app\t1\tdeployed\nend\n";
@@ -193,13 +206,95 @@ async fn what_the_file_changes_is_installed_again() {
 async fn manifests_are_applied_once_and_again_when_objects_are_lost() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let wanted = spec(here, MANIFESTS);
-    let session = testing::session(wanted.clone(), here);
-    for (state, lost) in
-        [("Objects\tmaps\t2\t2\nend\n", false), ("Objects\tmaps\t2\t1\nend\n", true), ("end\n", true)]
-    {
-        let probed = installed(&wanted, here, state).await;
-        assert_eq!(!changes(&session, &probed).await.is_empty(), lost, "{state}");
+    for addons in [MANIFESTS.to_owned(), of_network(MANIFESTS)] {
+        let wanted = spec(here, &addons);
+        let session = testing::session(wanted.clone(), here);
+        for (state, lost) in
+            [("Objects\tmaps\t2\t2\nend\n", false), ("Objects\tmaps\t2\t1\nend\n", true), ("end\n", true)]
+        {
+            let probed = installed(&wanted, here, state).await;
+            assert_eq!(!changes(&session, &probed).await.is_empty(), lost, "{addons} {state}");
+        }
+    }
+}
+
+fn of_network(addons: &str) -> String {
+    addons.replace("[{", "[{phase: network, ")
+}
+
+/// The modules and tasks of a create with these addons, in order.
+async fn tasks(here: &Path, plugin: NetworkPlugin, addons: &str) -> Vec<(String, Vec<SlotKey>)> {
+    let mut wanted = spec(here, addons);
+    wanted.network.plugin = plugin;
+    let (session, fresh) = (testing::session(wanted.clone(), here), testing::fresh(&wanted));
+    let inputs = session.create_inputs(&fresh).await.unwrap();
+    let pipeline = create_cluster::pipeline(&inputs).unwrap();
+    Plan::new(create_cluster::pipeline(&inputs).unwrap(), &fresh.facts).unwrap();
+    let mut all = Vec::new();
+    for module in pipeline.modules {
+        for task in module.tasks {
+            let works = task.hosts.into_values();
+            let needs = works.flat_map(|work| [work.needs, work.after].concat()).collect();
+            all.push((format!("{}/{}", module.name, task.name), needs));
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn addons_of_the_network_are_installed_in_order_before_nodes_are_ready() {
+    let directory = tempfile::tempdir().unwrap();
+    let two = "[{name: a, phase: network, sources: {yaml: {path: [HERE/all.yaml]}}}, \
+        {name: late, sources: {yaml: {path: [HERE/all.yaml]}}}, {name: b, phase: network, sources: {yaml: {path: [HERE/all.yaml]}}}]";
+    for plugin in [NetworkPlugin::None, NetworkPlugin::Flannel(FlannelBackend::Vxlan)] {
+        let tasks = tasks(directory.path(), plugin, two).await;
+        let needs = |name: &str| {
+            let found = tasks.iter().find(|(task, _)| task == name);
+            found.unwrap_or_else(|| panic!("no {name}: {tasks:?}")).1.clone()
+        };
+        let first = needs("network-addons/install_addon_a");
+        assert!(
+            first.contains(&slots::initialised_slot()) && !first.contains(&slots::manifests_applied_slot())
+        );
+        assert!(needs("network-addons/install_addon_b").contains(&slots::network_addon_slot("a")));
+        let wait = needs("verify/wait_until_ready");
+        assert!(["a", "b"].iter().all(|name| wait.contains(&slots::network_addon_slot(name))), "{wait:?}");
+        assert!(needs("addons/install_addon_late").contains(&slots::manifests_applied_slot()));
+    }
+}
+
+#[tokio::test]
+async fn only_an_addon_of_the_network_makes_nodes_ready_without_a_plugin() {
+    let directory = tempfile::tempdir().unwrap();
+    for (addons, ready) in [(MANIFESTS.to_owned(), false), (of_network(MANIFESTS), true)] {
+        let tasks = tasks(directory.path(), NetworkPlugin::None, &addons).await;
+        assert_eq!(tasks.iter().any(|(task, _)| task == "verify/wait_until_ready"), ready, "{addons}");
+    }
+}
+
+#[tokio::test]
+async fn a_delete_removes_what_addons_of_the_network_may_have_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let none = NetworkPlugin::None;
+    let flannel = NetworkPlugin::Flannel(FlannelBackend::Vxlan);
+    let mark = format!("made\t{NETWORK_ADDONS}");
+    for (plugin, addons, record, removes) in [
+        (flannel, MANIFESTS.to_owned(), "dir\t/etc/kubernetes", false),
+        (flannel, of_network(MANIFESTS), "dir\t/etc/kubernetes", true),
+        (flannel, "[]".to_owned(), mark.as_str(), true),
+        (none, "[]".to_owned(), "dir\t/etc/kubernetes", true),
+    ] {
+        let mut wanted = spec(directory.path(), &addons);
+        wanted.network.plugin = plugin;
+        let mut probed = testing::fresh(&wanted);
+        probed.facts.values_mut().for_each(|facts| facts.owned = vec![record].into());
+        let delete = testing::session(wanted, directory.path()).plan_delete(&probed).unwrap();
+        let tasks = delete.plan.changes();
+        assert_eq!(
+            tasks.iter().any(|task| task.task == "remove_other_plugins"),
+            removes,
+            "{addons} {record}"
+        );
     }
 }
 

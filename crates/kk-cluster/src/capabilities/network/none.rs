@@ -1,4 +1,4 @@
-//! No network plugin: the user installs one.
+//! No network plugin: an addon installs one, or the user.
 
 use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// No plugin: nothing is installed, so no node can become ready.
+/// No plugin: without an addon of the phase `network`, no node can become ready.
 pub(super) struct NoPlugin;
 
 impl Capability for NoPlugin {
@@ -38,7 +38,10 @@ impl Capability for NoPlugin {
         check::refuse_another(inputs, "none", found);
     }
 
-    fn ready(&self, _cluster: &Cluster) -> Vec<Ready> {
+    fn ready(&self, cluster: &Cluster) -> Vec<Ready> {
+        if cluster.spec.addons.iter().any(kk_config::Addon::is_of_network) {
+            return Vec::new();
+        }
         vec![Ready::Never("without a network plugin nodes do not become ready; install yours now")]
     }
 

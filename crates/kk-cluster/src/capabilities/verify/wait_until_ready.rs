@@ -90,6 +90,11 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .needs(slots::initialised_slot())
         .needs(slots::node_tools_slot(&inputs.api_host.name))
         .provides(slots::pod_addresses_slot().key());
+    if inputs.command.is_create() {
+        for addon in inputs.addons.iter().filter(|addon| addon.addon.is_of_network()) {
+            work = work.needs(slots::network_addon_slot(&addon.addon.name));
+        }
+    }
     for (host, _) in inputs.nodes() {
         work = work.after(slots::joined_slot(&host.name));
         if inputs.has_joined(host) {

@@ -23,7 +23,10 @@ const NOTHING_TO_REMOVE: [(&str, &str); 9] = [
 fn what_a_create_installs_a_delete_removes() {
     for name in ["three-nodes.yaml", "all-in-one.yaml"] {
         let mut spec = testing::sample(name);
-        spec.addons = testing::addons("[{name: a, sources: {yaml: {path: [a.yaml]}}}]");
+        spec.addons = testing::addons(
+            "[{name: a, sources: {yaml: {path: [a.yaml]}}}, \
+             {name: b, phase: network, sources: {yaml: {path: [b.yaml]}}}]",
+        );
         let removed = delete_cluster::capabilities(&spec);
         for capability in create_cluster::capabilities(&spec) {
             let listed = removed.iter().any(|other| other.name() == capability.name());
