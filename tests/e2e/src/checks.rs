@@ -13,7 +13,7 @@ use crate::site::Site;
 pub(crate) const UNITS: [&str; 3] = ["etcd", "containerd", "kubelet"];
 
 /// A Deployment behind a Service; `make demo` shows the same.
-const WEB: &str = include_str!("../web.yaml");
+pub(crate) const WEB: &str = include_str!("../web.yaml");
 /// Its name, as pods know it.
 const SERVICE: &str = "web.web.svc.cluster.local";
 const ASK_FROM_POD: &str = include_str!("../ask_from_pod.sh");
@@ -106,8 +106,7 @@ pub(crate) fn service_answers_across_nodes(ctx: &Context<'_>, site: &Site) -> Re
 
 /// The same for hosts that need so many times as long to start a pod and to learn of it.
 pub(crate) fn service_answers_on_slow_hosts(ctx: &Context<'_>, site: &Site, times: u32) -> Result<()> {
-    let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
-    let image = text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]);
+    let image = image_of_coredns(ctx, site)?;
     ctx.apply(site, &WEB.replace("image: IMAGE", &format!("image: {image}")))?;
     let patience = Duration::from_mins(1) * times;
     let pods = ctx.until("a web pod runs on each worker", patience, || {
@@ -153,16 +152,33 @@ pub(crate) fn dns_pods_answer_everywhere(ctx: &Context<'_>, site: &Site) -> Resu
     Ok(())
 }
 
+/// The image of CoreDNS, which is on every node.
+pub(crate) fn image_of_coredns(ctx: &Context<'_>, site: &Site) -> Result<String> {
+    let coredns = ctx.kubectl_json(site, "-n kube-system get deployment coredns")?;
+    Ok(text(&coredns["spec"]["template"]["spec"]["containers"][0]["image"]))
+}
+
 /// Address of the ready web pod by host.
-fn web_pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, String>> {
+pub(crate) fn web_pods(ctx: &Context<'_>, site: &Site) -> Result<BTreeMap<String, String>> {
     let pods = ctx.kubectl_json(site, "-n web get pods")?;
     let ready = items(&pods).filter(|pod| pod["status"]["containerStatuses"][0]["ready"] == true);
     Ok(ready.map(|pod| (text(&pod["spec"]["nodeName"]), text(&pod["status"]["podIP"]))).collect())
 }
 
 fn ask_from_pod(ctx: &Context<'_>, host: &str, target: &str, seconds: u32) -> Result<String> {
+    ask_from(ctx, host, "web", target, seconds)
+}
+
+/// The answer of the web server at `target` to a query from the first container of this name on a host.
+pub(crate) fn ask_from(
+    ctx: &Context<'_>,
+    host: &str,
+    container: &str,
+    target: &str,
+    seconds: u32,
+) -> Result<String> {
     let seconds = seconds.to_string();
-    let job = ctx.lab_job(&["exec", host, "--", "sh", "-s", "web", target, &seconds]).stdin(ASK_FROM_POD);
+    let job = ctx.lab_job(&["exec", host, "--", "sh", "-s", container, target, &seconds]).stdin(ASK_FROM_POD);
     ctx.run("ask-from-pod", job)?.ok().with_context(|| format!("asking {target} from the pod on {host}"))
 }
 

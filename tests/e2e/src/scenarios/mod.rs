@@ -32,6 +32,7 @@ mod init_registry;
 mod kill;
 mod kill_anywhere;
 mod kubesphere;
+mod network_addons;
 mod offline;
 mod package;
 mod real_kernel;
@@ -55,6 +56,9 @@ pub(crate) use upgrade::{FROM, TO};
 
 /// The newest Kubernetes next to the default one.
 const BOTH: &[&str] = &["--kubernetes", FROM, "--kubernetes", TO];
+
+/// The firewall and router of the scenarios `network-policy` and `network-addon`.
+const KUBE_ROUTER: &[&str] = &["--with", "kube-router"];
 
 /// For charts, and for the image of ks-installer.
 const HELM: &[&str] = &["--with", "helm"];

@@ -8,6 +8,7 @@ mod input;
 mod kills;
 mod kubesphere;
 mod long;
+mod networks;
 mod nodes;
 mod offline;
 mod settings;
@@ -34,6 +35,7 @@ pub(crate) const GROUPS: &[Group] = &[
     trust::GROUP,
     kills::GROUP,
     nodes::GROUP,
+    networks::GROUP,
     high_availability::GROUP,
     upgrades::GROUP,
     certificates::GROUP,
