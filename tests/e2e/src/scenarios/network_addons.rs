@@ -85,7 +85,7 @@ fn with_kube_router(lab: &Site, plugin: &str, routes: bool) -> Result<Site> {
         manifest = without_cni(&manifest)?;
     }
     fs::write(lab.dir.join("kube-router.yaml"), manifest)?;
-    lab.variant("kube-router", |cluster| {
+    lab.variant("with-kube-router", |cluster| {
         cluster["spec"]["network"]["plugin"] = json!(plugin);
         cluster["spec"]["addons"] = json!([{
             "name": "kube-router", "namespace": "kube-router", "phase": "network",

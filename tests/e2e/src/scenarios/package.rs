@@ -54,7 +54,7 @@ bash -euc '. /usr/share/bash-completion/completions/kk; complete -p kk'
 mkdir /root/archive
 tar -C /root/archive --strip-components 1 -xzf kk-*-linux-amd64.tar.gz
 cd /root
-kk create cluster -f \"$file\" -y
+kk create cluster -f \"$file\" -y 2>&1
 archive/kk status -f \"$file\"
 ";
 
