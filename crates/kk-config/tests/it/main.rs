@@ -5,5 +5,6 @@
 mod bad_input;
 mod damaged_input;
 mod good_input;
+mod kubekey_files;
 mod manifests;
 mod mistakes;
