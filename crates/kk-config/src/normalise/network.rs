@@ -34,7 +34,14 @@ pub(super) fn network(
         let hint = "write `plugin: flannel`; KubeKey's default was calico, which enforces them";
         out.warning(at, message, hint);
     }
-    let network = Network { plugin: plugin(doc, kubernetes, at, out), pods, pods_v6, services, services_v6 };
+    let network = Network {
+        plugin: plugin(doc, kubernetes, at, out),
+        flannel_direct_routing: direct_routing(&doc.flannel, at.key("flannel"), out),
+        pods,
+        pods_v6,
+        services,
+        services_v6,
+    };
     check_node_ranges(&network, kubernetes, hosts, spec, out);
     network
 }
@@ -60,6 +67,15 @@ fn plugin(
         );
     }
     plugin
+}
+
+fn direct_routing(doc: &v1alpha2::Flannel, at: At<'_>, out: &mut Findings<'_>) -> bool {
+    let wanted = doc.direct_routing.unwrap_or(false);
+    if wanted && doc.backend_mode == v1alpha2::FlannelBackend::HostGw {
+        let message = "without effect: directRouting, because the backend host-gw only has plain routes";
+        out.warning(at.name("directRouting"), message, "remove it");
+    }
+    wanted
 }
 
 /// Parses `v4` or `v4,v6`; bits after the prefix are cleared.

@@ -26,7 +26,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.kubernetes.audit",
     "spec.kubernetes.nvidiaRuntime",
     "spec.network.calico",
-    "spec.network.flannel.directRouting",
     "spec.network.kubeovn",
     "spec.network.hybridnet",
     "spec.network.multusCNI",

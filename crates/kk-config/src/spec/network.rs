@@ -9,6 +9,8 @@ use std::net::Ipv4Addr;
 pub struct Network {
     /// The plugin that connects pods.
     pub plugin: NetworkPlugin,
+    /// Whether the backend vxlan of flannel uses plain routes to hosts on the same link.
+    pub flannel_direct_routing: bool,
     /// Addresses of pods.
     pub pods: Ipv4Net,
     /// IPv6 addresses of pods; present together with `services_v6` (dual stack).

@@ -108,7 +108,7 @@ impl Network {
 pub struct Flannel {
     /// How packets travel between hosts: `vxlan`, or `host-gw` when all are on one link.
     pub backend_mode: FlannelBackend,
-    /// Declared by KubeKey, which does not use it.
+    /// With `vxlan`: use plain routes to hosts on the same link, and vxlan to the others. KubeKey does not use it.
     pub direct_routing: Option<bool>,
 }
 

@@ -44,6 +44,7 @@ const CASES: &[(&str, Outcome, &[&str])] = &[
     ("chinese-comments", Valid, &[]),
     ("curly-quotes", Error(1), &["a typographic quote `“` (U+201C), not `\"`"]),
     ("curly-quotes-of-secret", Error(1), &["a typographic quote"]),
+    ("direct-routing-without-vxlan", Warning(1), &["the backend host-gw only has plain routes"]),
     ("directories", Error(4), &["the registry (`/data`)", "containerd (`/data/containerd`)", "overlap"]),
     ("directories-apart", Valid, &[]),
     ("directories-not-kept", Error(3), &["is below `/var/tmp`: systemd removes old files there", "is below `/run`: a restart of the host empties it", "is below `/proc`: only the kernel makes files there"]),

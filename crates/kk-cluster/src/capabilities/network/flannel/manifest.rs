@@ -14,7 +14,11 @@ use crate::{
 pub(super) fn manifest(cluster: &Cluster) -> Result<Manifest, BuildError> {
     let network = &cluster.spec.network;
     let backend = backend(cluster.spec).map_or("", kk_config::v1alpha2::FlannelBackend::as_str);
+    let is_vxlan = backend == kk_config::v1alpha2::FlannelBackend::Vxlan.as_str();
+    let direct_routing = is_vxlan && network.flannel_direct_routing;
     let nftables = cluster.spec.kubernetes.proxy_mode == ProxyMode::Nftables;
+    // Without direct routing, the sum stays that of earlier versions of kk, so that no pod restarts.
+    let direct = if direct_routing { " direct" } else { "" };
     let (api_name, api_port) = cluster.endpoint().for_pods();
     let values = json!({
         "flannel_tag": cluster.versions.of(Component::Flannel),
@@ -24,16 +28,19 @@ pub(super) fn manifest(cluster: &Cluster) -> Result<Manifest, BuildError> {
         "pods_v6": network.pods_v6,
         "nftables": nftables,
         "backend": backend,
+        "direct_routing": direct_routing,
         // Not an address: the name resolves to another one while a host is down. Services do not work before the network.
         "api_name": api_name,
         "api_port": api_port,
-        "config_sum": format!("{} {:?} {backend} {nftables}", network.pods, network.pods_v6),
+        "config_sum": format!("{} {:?} {backend} {nftables}{direct}", network.pods, network.pods_v6),
     });
     from_template(cluster, "flannel", "network/flannel.yaml", &values)
 }
 
 #[cfg(test)]
 mod tests {
+    use kk_config::{NetworkPlugin, v1alpha2::FlannelBackend};
+
     use super::*;
     use crate::testing;
 
@@ -109,13 +116,38 @@ mod tests {
         assert!(container["env"].to_string().contains("status.hostIPs"), "{container}");
     }
 
+    #[tokio::test]
+    async fn direct_routing_is_a_setting_of_vxlan_that_restarts_the_pods() {
+        let text = async |backend, direct| {
+            let mut spec = testing::sample("three-nodes.yaml");
+            spec.network.plugin = NetworkPlugin::Flannel(backend);
+            spec.network.flannel_direct_routing = direct;
+            let directory = tempfile::tempdir().unwrap();
+            let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(&spec));
+            manifest(&session.create_inputs(&fresh).await.unwrap()).unwrap().file
+        };
+        let backend_of = |text: &str| {
+            let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(text).unwrap();
+            let map =
+                documents.iter().find(|document| document["data"]["net-conf.json"].is_string()).unwrap();
+            let settings = map["data"]["net-conf.json"].as_str().unwrap();
+            serde_json::from_str::<serde_json::Value>(settings).unwrap()["Backend"].clone()
+        };
+        let [plain, direct] =
+            [text(FlannelBackend::Vxlan, false).await, text(FlannelBackend::Vxlan, true).await];
+        assert_eq!(backend_of(&plain), json!({"Type": "vxlan"}));
+        assert_eq!(backend_of(&direct), json!({"Type": "vxlan", "DirectRouting": true}));
+        assert_ne!(annotation(&plain), annotation(&direct));
+        assert_eq!(backend_of(&text(FlannelBackend::HostGw, true).await), json!({"Type": "host-gw"}));
+    }
+
+    fn annotation(text: &str) -> &str {
+        text.lines().find(|line| line.contains("kubekey.kubesphere.io/config")).unwrap()
+    }
+
     /// Pods restart when their template changes, not when their configuration does.
     #[tokio::test]
     async fn a_change_of_the_configuration_restarts_the_pods() {
-        let annotation = |text: &str| {
-            let line = text.lines().find(|line| line.contains("kubekey.kubesphere.io/config"));
-            line.map(str::to_owned).unwrap()
-        };
         let [iptables, nftables] = [text(ProxyMode::Iptables).await, text(ProxyMode::Nftables).await];
         assert_ne!(annotation(&iptables), annotation(&nftables));
     }
