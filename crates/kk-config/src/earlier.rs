@@ -10,13 +10,13 @@ use crate::yaml::{Key, Node, Span, Value};
 /// The `apiVersion` of KubeKey 1.
 const FIRST_VERSION: &str = "kubekey.kubesphere.io/v1alpha1";
 
-/// What became of a field.
+/// The current form of a field.
 enum Now {
     /// It has this path, with the same meaning.
     Moved(&'static str),
     /// It has this name in the same map, with the same meaning.
     Renamed(&'static str),
-    /// It does nothing. The text states what to use.
+    /// None: it has no effect. The text states the replacement.
     Gone(&'static str),
 }
 use Now::{Gone, Moved, Renamed};

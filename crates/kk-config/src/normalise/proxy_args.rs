@@ -35,7 +35,7 @@ pub(super) fn check(texts: &[String], at: At<'_>, out: &mut Findings<'_>) {
         } else if let Some(key) = listed(&KEYS).or_else(|| components::kube_proxy_key(&name)) {
             format!("set `{key}` in spec.kubernetes.kubeProxyConfiguration")
         } else {
-            "find its key among those of spec.kubernetes.kubeProxyConfiguration".to_owned()
+            "find its key in the reference of kubeProxyConfiguration".to_owned()
         };
         let message = format!("without effect: `{name}` in kubeProxyArgs, because kube-proxy gets no flags");
         out.warning(at.item(i), message, hint);

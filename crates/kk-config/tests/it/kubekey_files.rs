@@ -24,7 +24,7 @@ enum Why {
 
 use Why::{Calico, Cilium, Docker, Haproxy, KubeVip, OldKubernetes};
 
-/// What kk can install meanwhile: it is no longer a reason.
+/// Reasons that no longer apply, because kk can install this.
 const INSTALLED: &[Why] = &[];
 
 impl Why {

@@ -17,7 +17,7 @@ pub(super) fn manifest(cluster: &Cluster) -> Result<Manifest, BuildError> {
     let is_vxlan = backend == kk_config::v1alpha2::FlannelBackend::Vxlan.as_str();
     let direct_routing = is_vxlan && network.flannel_direct_routing;
     let nftables = cluster.spec.kubernetes.proxy_mode == ProxyMode::Nftables;
-    // Without direct routing, the sum stays that of earlier versions of kk, so that no pod restarts.
+    // Without direct routing, the sum is the same as in earlier versions of kk, so that no pod restarts.
     let direct = if direct_routing { " direct" } else { "" };
     let (api_name, api_port) = cluster.endpoint().for_pods();
     let values = json!({
