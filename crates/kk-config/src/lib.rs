@@ -34,7 +34,7 @@ pub use look_alike::{LookAlike, look_alike};
 pub use mask::names_secret;
 pub use normalise::{component_version, go_duration};
 pub use overrides::Overrides;
-pub use sample::{SampleStyle, sample};
+pub use sample::{SampleStyle, kubesphere_sample, sample};
 pub use schema::schema;
 pub use secret::Secret;
 pub use spec::{

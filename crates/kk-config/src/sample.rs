@@ -1,6 +1,8 @@
 //! Sample files for `kk create config`: the files of `config-samples/`, with the user's name and version.
 
 use crate::{ConfigErrors, KubeVersion, Overrides, load};
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
 
 /// The available samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,45 @@ pub fn sample(
     Ok(text)
 }
 
+/// The end of a sample with KubeSphere of this version: the image of the installer, and a `ClusterConfiguration` with every
+/// component that can be switched on. Other settings have the operator's defaults.
+pub fn kubesphere_sample(version: &str) -> String {
+    let mut text = format!(
+        "  kubesphere:
+    # The image of ks-installer with your payload: an archive, or a name in a registry.
+    image: ./ks-installer.tar
+---
+apiVersion: installer.kubesphere.io/v1alpha1
+kind: ClusterConfiguration
+metadata:
+  name: ks-installer
+  namespace: kubesphere-system
+  labels: {{version: {version}}}        # the payload must have this version
+spec:
+"
+    );
+    for (component, setting) in components() {
+        // JSON is YAML.
+        let _ = writeln!(text, "  {component}: {setting}");
+    }
+    text
+}
+
+/// The components that can be switched on, all off. In `common`, the operator chooses.
+fn components() -> Map<String, Value> {
+    let mut components = Map::new();
+    for path in ks_spec::switches().iter().filter(|path| !path.starts_with("common.")) {
+        let mut keys = path.split('.');
+        let Some(first) = keys.next() else { continue };
+        let mut place = components.entry(first).or_insert(Value::Null);
+        for key in keys {
+            place = &mut place[key];
+        }
+        *place = Value::Bool(false);
+    }
+    components
+}
+
 /// The text with this version in place of the version in the sample.
 fn with_version(text: &str, version: KubeVersion) -> String {
     const KEY: &str = "\n  kubernetes:\n    version: ";
@@ -82,6 +123,21 @@ mod tests {
                 ("mine", version),
                 "{style:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_sample_with_kubesphere_loads_with_every_style() {
+        for version in ["v3.4.1", "v4.1.3"] {
+            for style in SampleStyle::ALL {
+                let text = sample("mine", KubeVersion::default(), style, "mine.yaml").unwrap();
+                let text = text + &kubesphere_sample(version);
+                let loaded = load("sample", &text, &Overrides::default()).unwrap();
+                assert_eq!(loaded.warnings, [], "{style:?}");
+                let kubesphere = loaded.spec.kubesphere.expect("the file asks for it");
+                assert_eq!(kubesphere.version.as_deref(), Some(version));
+                assert_eq!(kubesphere.configuration["devops"]["enabled"], false);
+            }
         }
     }
 

@@ -28,7 +28,7 @@ impl Session {
                 components.entry(key).or_default().insert(inputs.versions.of(*program));
             }
         }
-        if self.spec.own_registry().is_some() {
+        if self.spec.own_registry().is_some() || inputs.options.with_registry {
             let registry = Component::Registry;
             components.entry(registry.version_key()).or_default().insert(inputs.versions.of(registry));
         }

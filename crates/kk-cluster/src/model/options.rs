@@ -18,6 +18,10 @@ pub struct Options {
     pub with_packages: bool,
     /// A delete also removes the container runtime and its data.
     pub remove_runtime: bool,
+    /// Leave addons as they are.
+    pub skip_addons: bool,
+    /// A manifest also lists the registry if no host of the file has its role.
+    pub with_registry: bool,
 }
 
 /// How the pods of a node move to other nodes.

@@ -58,6 +58,10 @@ pub struct ArtifactExport {
     #[arg(long, value_name = "FILE")]
     pub base: Option<PathBuf>,
 
+    /// Accepted for compatibility with KubeKey, without effect: downloads always stay in --workdir
+    #[arg(long)]
+    pub skip_remove_artifact: bool,
+
     /// Directory for downloads
     #[arg(long, value_name = "DIR", default_value = "./kubekey")]
     pub workdir: PathBuf,

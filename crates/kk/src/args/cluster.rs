@@ -51,6 +51,14 @@ pub struct CreateCluster {
     #[arg(long, conflicts_with = "artifact")]
     pub skip_pull_images: bool,
 
+    /// Do not install the addons in spec.addons; installed addons stay as they are
+    #[arg(long)]
+    pub skip_install_addons: bool,
+
+    /// Accepted for compatibility with KubeKey, without effect: only `kk artifact images push` pushes images
+    #[arg(long)]
+    pub skip_push_images: bool,
+
     /// Container runtime
     #[arg(long, value_name = "NAME", default_value = "containerd", hide_default_value = true)]
     pub container_manager: ContainerManager,

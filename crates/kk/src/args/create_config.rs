@@ -7,6 +7,9 @@ use kk_config::KubeVersion;
 
 use super::versions_given;
 
+/// The version of KubeSphere if the option has no value, as in KubeKey.
+const KUBESPHERE: &str = "v3.4.1";
+
 /// Options of `kk create config`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,6 +24,10 @@ pub struct CreateConfig {
     /// Kubernetes version [default: shown by `kk version`]
     #[arg(long, value_name = "VERSION", value_parser = versions_given::kubernetes)]
     pub with_kubernetes: Option<KubeVersion>,
+
+    /// Also write a ClusterConfiguration, with which KubeSphere is installed [default version: v3.4.1]
+    #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = KUBESPHERE, value_parser = versions_given::kubesphere)]
+    pub with_kubesphere: Option<String>,
 
     /// File to write, or - for stdout [default: config-NAME.yaml]
     #[arg(short, long, value_name = "FILE")]

@@ -35,6 +35,10 @@ pub struct CreateManifest {
     #[arg(long, value_name = "ARCH", value_delimiter = ',', default_value = "amd64")]
     pub arch: Vec<ArchName>,
 
+    /// Also list the registry that `kk init registry` sets up
+    #[arg(long)]
+    pub with_registry: bool,
+
     /// File to write, or - for stdout
     #[arg(short, long, value_name = "FILE", default_value = "manifest.yaml")]
     pub output: PathBuf,

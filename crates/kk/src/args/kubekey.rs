@@ -46,8 +46,6 @@ const OPTIONS: [(&str, &[Row]); 11] = [
                 "--with-security-enhancement",
                 "leave it out; spec.kubernetes.apiserverArgs takes arguments of yours",
             ),
-            ("--skip-push-images", "leave it out: only `kk artifact images push` pushes images"),
-            ("--skip-install-addons", "leave spec.addons out of the file"),
             ("--container-manager docker", "leave it out: containerd runs the same images"),
             ("--container-manager crio", "leave it out: containerd runs the same images"),
             ("--container-manager isula", "leave it out: containerd runs the same images"),
@@ -61,22 +59,9 @@ const OPTIONS: [(&str, &[Row]); 11] = [
         &[
             ("--from-cluster", "write the file by hand; `kk create config` gives one to start from"),
             ("--kubeconfig", "leave it out: only `kk create manifest` asks a running cluster"),
-            (
-                "--with-kubesphere",
-                "write a ClusterConfiguration into the file, or give the option to `kk create cluster`",
-            ),
         ],
     ),
-    (
-        "create manifest",
-        &[
-            ("--name", "leave it out: the manifest gets the name of the cluster in the file"),
-            (
-                "--with-registry",
-                "name a host in the role group `registry` of the file, and give the file with -f",
-            ),
-        ],
-    ),
+    ("create manifest", &[("--name", "leave it out: the manifest gets the name of the cluster in the file")]),
     (
         "add nodes",
         &[
@@ -113,7 +98,6 @@ const OPTIONS: [(&str, &[Row]); 11] = [
         &[
             ("--image-start-index", "leave it out: an export that is run again goes on where it ended"),
             ("--image-transport", "leave it out: images come from the registries in their names"),
-            ("--skip-remove-artifact", "leave it out: what was fetched stays in --workdir"),
             ("--download-cmd", "leave it out; spec.download.mirror of the manifest names a mirror"),
         ],
     ),

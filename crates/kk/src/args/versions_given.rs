@@ -19,6 +19,13 @@ pub(super) fn component(text: &str) -> Result<String, String> {
         .ok_or_else(|| format!("`{text}` is not a version; write it as released, such as 1.2.3"))
 }
 
+/// The version of KubeSphere, with its `v`.
+pub(super) fn kubesphere(text: &str) -> Result<String, String> {
+    let bare = component_version(text)
+        .ok_or_else(|| format!("`{text}` is not a version of KubeSphere; write it like v3.4.1"))?;
+    Ok(format!("v{bare}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,5 +45,7 @@ mod tests {
         }
         assert_eq!(component("v3.6.2").as_deref(), Ok("3.6.2"));
         assert!(component("newest").unwrap_err().starts_with("`newest` is not a version"));
+        assert_eq!(kubesphere("3.4.1").as_deref(), Ok("v3.4.1"));
+        assert!(kubesphere("nightly").unwrap_err().starts_with("`nightly` is not a version of KubeSphere"));
     }
 }

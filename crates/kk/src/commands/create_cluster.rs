@@ -59,6 +59,7 @@ async fn settings_of(args: &CreateCluster, spec: &Spec, printer: &Printer) -> Re
             skip_pull_images: args.skip_pull_images,
             bundle: bundle::open(&args.source, spec, printer).await?,
             with_packages: args.with_packages,
+            skip_addons: args.skip_install_addons,
             ..Options::default()
         },
         ..settings(&args.run)

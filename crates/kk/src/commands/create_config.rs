@@ -15,8 +15,11 @@ use super::new_file;
 pub(super) fn run(args: &CreateConfig, printer: &Printer) -> Result<(), Error> {
     let version = args.with_kubernetes.unwrap_or_default();
     let path = args.filename.clone().unwrap_or_else(|| PathBuf::from(format!("config-{}.yaml", args.name)));
-    let text = kk_config::sample(&args.name, version, style(args.style), &quote(&path.to_string_lossy()))
+    let mut text = kk_config::sample(&args.name, version, style(args.style), &quote(&path.to_string_lossy()))
         .map_err(|errors| Error::Config(without_places(errors)))?;
+    if let Some(version) = &args.with_kubesphere {
+        text += &kk_config::kubesphere_sample(version);
+    }
     if path.as_os_str() == "-" {
         return printer.print_stdout(&text);
     }

@@ -38,7 +38,7 @@ use crate::printer::Printer;
 /// Executes the command line and reports how it ended.
 pub async fn run(cli: Cli) -> ExitStatus {
     let printer = printer(&cli.command);
-    if let Some(warning) = zone(&cli.command) {
+    for warning in zone(&cli.command).into_iter().chain(without_effect(&cli.command)) {
         printer.warning(warning);
     }
     // Boxed, because one future for all commands is as large as the largest.
@@ -63,13 +63,27 @@ fn zone(command: &Command) -> Option<Warning> {
             | Command::Config(Config::Validate(_))
     );
     let value = std::env::var_os(ZONE).filter(|value| downloads && !value.is_empty())?;
-    let hint = "name mirrors in the file: spec.download.mirror for programs, spec.registry.registryMirrors or \
+    let hint = "name mirrors in the file: spec.download.mirror for programs, spec.registry.remoteMirrors or \
                 privateRegistry for images";
     Some(Warning {
         message: format!("{ZONE}={} has no effect: only KubeKey reads it", value.to_string_lossy()),
         hint: Some(hint.to_owned()),
         place: None,
     })
+}
+
+/// The note about an option that kk accepts only because command lines for KubeKey have it.
+fn without_effect(command: &Command) -> Option<Warning> {
+    let (option, reason) = match command {
+        Command::Create(Create::Cluster(args)) if args.skip_push_images => {
+            ("--skip-push-images", "only `kk artifact images push` pushes images")
+        }
+        Command::Artifact(Artifact::Export(args)) if args.skip_remove_artifact => {
+            ("--skip-remove-artifact", "downloads always stay in --workdir")
+        }
+        _ => return None,
+    };
+    Some(Warning { message: format!("{option} has no effect: {reason}"), hint: None, place: None })
 }
 
 fn printer(command: &Command) -> Printer {

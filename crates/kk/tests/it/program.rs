@@ -420,7 +420,45 @@ fn the_zone_of_kubekey_has_no_effect_and_that_is_said() {
     };
     let shown = with_zone("cn");
     assert!(shown.contains("KKZONE=cn has no effect") && shown.contains("spec.download.mirror"), "{shown}");
+    assert!(shown.contains("spec.registry.remoteMirrors"), "{shown}");
     assert!(!with_zone("").contains("KKZONE"));
+}
+
+#[test]
+fn options_that_only_kubekey_needs_are_accepted_with_a_note() {
+    for (line, code, note) in [
+        ("create cluster -f none.yaml -y --skip-push-images", 3, "--skip-push-images has no effect"),
+        ("artifact export -m none.yaml --skip-remove-artifact", 3, "--skip-remove-artifact has no effect"),
+        ("create cluster -f none.yaml -y --skip-install-addons", 3, "cannot read none.yaml"),
+    ] {
+        let directory = tempdir().unwrap();
+        let shown = all(directory.path(), &line.split(' ').collect::<Vec<_>>());
+        assert!(shown.starts_with(&format!("exit {code}\n")) && shown.contains(note), "{line}: {shown}");
+        assert!(shown.contains("cannot read none.yaml"), "{line}: {shown}");
+    }
+}
+
+#[test]
+fn a_sample_with_kubesphere_has_its_configuration() {
+    let directory = with_key();
+    fs::write(directory.path().join("ks-installer.tar"), "").unwrap();
+    for (words, version) in
+        [(vec!["--with-kubesphere"], "v3.4.1"), (vec!["--with-kubesphere", "3.3.2"], "v3.3.2")]
+    {
+        let text = stdout(&[&["create", "config", "-f", "-"], words.as_slice()].concat());
+        assert!(text.contains(&format!("labels: {{version: {version}}}")), "{text}");
+        assert!(text.contains("\n  devops: {\"enabled\":false}\n"), "{text}");
+        fs::write(directory.path().join("cluster.yaml"), &text).unwrap();
+        let output = kk(directory.path(), &["config", "validate", "-f", "cluster.yaml"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn a_manifest_may_have_the_registry() {
+    let line = ["create", "manifest", "--with-kubernetes", "v1.36.0", "-o", "-"];
+    let has_registry = |words: &[&str]| stdout(words).contains("\n    docker-registry: ");
+    assert!(has_registry(&[&line[..], &["--with-registry"]].concat()) && !has_registry(&line));
 }
 
 #[test]

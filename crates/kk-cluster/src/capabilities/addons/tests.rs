@@ -85,6 +85,20 @@ fn written(text: &str) -> FileFact {
 const DEPLOYED: &str = "Installed\tapp\t1\nRelease\tdemo/app\t1\tdeployed\nend\n";
 
 #[tokio::test]
+async fn addons_that_are_skipped_are_neither_installed_nor_reported_as_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let wanted = spec(directory.path(), CHART);
+    let options = Options { skip_addons: true, ..Options::default() };
+    let session = testing::session_with(wanted.clone(), directory.path(), options);
+    for probed in [testing::fresh(&wanted), installed(&wanted, directory.path(), DEPLOYED).await] {
+        assert_eq!(changes(&session, &probed).await, [""; 0]);
+        let inputs = session.create_inputs(&probed).await.unwrap();
+        let findings = precheck(&create_cluster::capabilities(&wanted), &inputs);
+        assert!(findings.iter().all(|finding| !finding.message.contains("addon")), "{findings:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_release_is_installed_once_and_again_when_it_is_lost() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();

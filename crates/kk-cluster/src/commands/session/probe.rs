@@ -114,7 +114,11 @@ impl Session {
         let wanted = wanted_programs(&cluster, &requirements);
         let programs = self.artifacts.programs(&cluster.versions, wanted).await;
         let programs = programs.map_err(|error| offline::name_all(&cluster, &requirements, error))?;
-        let addons = Wanted::all(spec, cluster.options.bundle.as_deref(), &self.artifacts.store);
+        let addons = if cluster.options.skip_addons {
+            Vec::new()
+        } else {
+            Wanted::all(spec, cluster.options.bundle.as_deref(), &self.artifacts.store)
+        };
         Ok(self.inputs(cluster, requirements, pki, programs, addons))
     }
 

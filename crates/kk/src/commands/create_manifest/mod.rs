@@ -43,7 +43,7 @@ pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), 
         printer.warning(warning);
     }
     for spec in specs {
-        let more = session(spec)?.manifest(&arches).await?;
+        let more = session(spec, args.with_registry)?.manifest(&arches).await?;
         match &mut manifest {
             Some(manifest) => manifest.add(more),
             None => manifest = Some(more),
@@ -125,12 +125,12 @@ fn any_cluster(version: KubeVersion) -> Result<Spec, Error> {
     Ok(spec)
 }
 
-fn session(spec: Spec) -> Result<Session, Error> {
+fn session(spec: Spec, with_registry: bool) -> Result<Session, Error> {
     let settings = Settings {
         workdir: PathBuf::from("kubekey"),
         templates: None,
         host_keys: HostKeyPolicy::Strict,
-        options: Options::default(),
+        options: Options { with_registry, ..Options::default() },
     };
     Ok(Session::open(spec, settings)?)
 }
