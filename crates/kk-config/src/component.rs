@@ -117,6 +117,8 @@ components! {
         /// Version of the image with flannel's CNI plugin.
         FlannelCniPlugin = image("flannel-cni-plugin", DOCKER, "flannel/flannel-cni-plugin", "v"),
             flannel_cni_plugin = "flannelCniPlugin";
+        /// Tag of haproxy's image, such as 3.2.22-alpine.
+        Haproxy = image("haproxy", DOCKER, "library/haproxy", ""), haproxy = "haproxy";
     }
 }
 

@@ -38,8 +38,8 @@ pub use sample::{SampleStyle, kubesphere_sample, sample};
 pub use schema::schema;
 pub use secret::Secret;
 pub use spec::{
-    Addon, AddonChart, Arch, Bastion, ChartSource, ControlPlaneEndpoint, Credentials, Dns, Download,
-    EncryptionAlgorithm, Etcd, Host, ImageName, InstallerImage, KubeSphere, Kubernetes, Manifest,
+    Addon, AddonChart, Arch, Balancer, Bastion, ChartSource, ControlPlaneEndpoint, Credentials, Dns,
+    Download, EncryptionAlgorithm, Etcd, Host, ImageName, InstallerImage, KubeSphere, Kubernetes, Manifest,
     ManifestFile, ManifestSource, Network, OperatingSystem, OwnRegistry, PrivateKey, ProxyMode, Registry,
     RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,
 };

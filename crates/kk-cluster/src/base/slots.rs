@@ -217,6 +217,11 @@ pub(crate) fn moved_slot(name: &str) -> SlotKey {
     host("moved", name)
 }
 
+/// The name of the API resolves to the address of the file on the node.
+pub(crate) fn api_name_slot(name: &str) -> SlotKey {
+    host("api_name", name)
+}
+
 /// The API lists all nodes.
 pub(crate) fn nodes_registered_slot() -> SlotKey {
     cluster("nodes_registered")

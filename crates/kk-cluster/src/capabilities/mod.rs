@@ -1,9 +1,10 @@
 //! The capabilities: one directory a subject, one value for it, one file a task; the file's name is the task's.
 //!
-//! Families with several kinds (`network`, `runtime`) are directories of such values; only they name a kind.
+//! Families with several kinds (`balancer`, `network`, `runtime`) are directories of such values; only they name a kind.
 
 pub(crate) mod addons;
 pub(crate) mod auto_renew;
+pub(crate) mod balancer;
 pub(crate) mod ca_rotation;
 pub(crate) mod control_plane;
 pub(crate) mod dns;

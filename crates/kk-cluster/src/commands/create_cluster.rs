@@ -9,6 +9,7 @@ use crate::{
     capabilities::{
         addons::{Addons, NetworkAddons, has_network_addons},
         auto_renew::AutoRenew,
+        balancer,
         control_plane::ControlPlane,
         dns::Dns,
         etcd::Etcd,
@@ -74,6 +75,7 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
         &Images,
         &ControlPlane,
         &Nodes,
+        balancer::capability(spec),
         &KubeProxy,
         network::capability(spec),
     ];

@@ -277,7 +277,7 @@ mod tests {
         let hosts = (1..5).map(host).collect::<Vec<_>>().concat();
         let spec = testing::spec(&format!(
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
-             roleGroups: {{etcd: [n1, n2, n3], control-plane: [n1, n2, n3], worker: [n4]}}\n"
+             roleGroups: {{etcd: [n1, n2, n3], control-plane: [n1, n2, n3], worker: [n4]}}\n  controlPlaneEndpoint: {{address: 192.0.2.1}}\n"
         ));
         for (healthy, refused) in
             [(&["n1", "n2", "n3"][..], false), (&["n1", "n2"], false), (&["n1", "n3"], true)]

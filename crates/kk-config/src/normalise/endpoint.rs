@@ -2,13 +2,13 @@
 
 use super::syntax;
 use crate::findings::{At, Findings};
-use crate::spec::{ControlPlaneEndpoint, Host, Role};
+use crate::spec::{Balancer, ControlPlaneEndpoint, Host, Role};
 use crate::v1alpha2::{self, InternalLoadbalancer};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-const OWN_LOAD_BALANCER: &str =
-    "give the address of a load balancer of your own as `controlPlaneEndpoint.address`";
+const ANY_LOAD_BALANCER: &str = "set `internalLoadbalancer: haproxy`, or give the address of a load balancer of your own as \
+     `controlPlaneEndpoint.address`";
 
 pub(super) fn endpoint(
     doc: v1alpha2::ControlPlaneEndpoint,
@@ -22,8 +22,11 @@ pub(super) fn endpoint(
     let control_planes: Vec<Ipv4Addr> =
         names.iter().filter_map(host).map(|host| host.internal_address).collect();
 
-    refuse_internal(doc.internal_loadbalancer, at.key("internalLoadbalancer"), out);
     let given = doc.address.as_deref().and_then(|text| own_address(text, at.key("address"), out));
+    if doc.internal_loadbalancer == Some(InternalLoadbalancer::Haproxy) {
+        return haproxy(doc, hosts, at, out);
+    }
+    refuse_kube_vip(doc.internal_loadbalancer, at.key("internalLoadbalancer"), out);
     let external_address = given.is_some_and(|address| !control_planes.contains(&address));
     let readable = doc.address.is_none() || given.is_some();
     let direct = readable && !external_address && !doc.external_dns;
@@ -31,11 +34,20 @@ pub(super) fn endpoint(
     check_domain(&doc, address, hosts, at.key("domain"), out);
     if direct && control_planes.len() > 1 && doc.internal_loadbalancer.is_none() {
         let number = control_planes.len();
-        let message = format!(
-            "{number} control planes without a load balancer: if the first one fails, no node can \
-                     reach the API"
-        );
-        out.warning(at, message, OWN_LOAD_BALANCER);
+        // A user who names a control plane has decided.
+        if let Some(address) = given {
+            let message = format!(
+                "{number} control planes without a load balancer: if the one at {address} fails, no node can \
+                 reach the API"
+            );
+            out.warning(at, message, ANY_LOAD_BALANCER);
+        } else {
+            let message = format!(
+                "{number} control planes without a load balancer: if the first one fails, no node can reach \
+                 the API"
+            );
+            out.error(at, message, ANY_LOAD_BALANCER);
+        }
     }
     if direct && doc.port != ControlPlaneEndpoint::API_SERVER_PORT {
         let message = format!("nothing listens on port {}: API servers listen on 6443", doc.port);
@@ -47,6 +59,60 @@ pub(super) fn endpoint(
         port: doc.port,
         external_dns: doc.external_dns,
         external_address,
+        balancer: Balancer::None,
+    }
+}
+
+/// With haproxy the name resolves to each node itself: control planes use their own API server, workers their haproxy.
+fn haproxy(
+    doc: v1alpha2::ControlPlaneEndpoint,
+    hosts: &[Host],
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> ControlPlaneEndpoint {
+    if doc.address.is_some() {
+        out.error(
+            at.key("address"),
+            "with `internalLoadbalancer: haproxy` the API has no address of its own: its name resolves to each \
+             node itself",
+            "remove `address`, or remove `internalLoadbalancer` to use the load balancer at this address",
+        );
+    }
+    if doc.external_dns {
+        out.error(
+            at.key("externalDNS"),
+            "with `internalLoadbalancer: haproxy` the name of the API resolves to each node itself, which a \
+             DNS server cannot provide",
+            "remove `externalDNS`: kk writes the name into /etc/hosts; or remove `internalLoadbalancer`",
+        );
+    }
+    if doc.port != ControlPlaneEndpoint::API_SERVER_PORT {
+        out.error(
+            at.key("port"),
+            format!(
+                "with `internalLoadbalancer: haproxy` the API cannot have port {}: control planes use their \
+                 own API server, which listens on 6443",
+                doc.port
+            ),
+            "use 6443",
+        );
+    }
+    if doc.domain.parse::<IpAddr>().is_ok() {
+        out.error(
+            at.key("domain"),
+            format!("the domain `{}` is an address, but haproxy needs a name", doc.domain),
+            "give a name as `domain`, such as lb.kubesphere.local",
+        );
+    } else {
+        check_domain(&doc, Some(Ipv4Addr::LOCALHOST), hosts, at.key("domain"), out);
+    }
+    ControlPlaneEndpoint {
+        domain: doc.domain,
+        address: Some(Ipv4Addr::LOCALHOST),
+        port: doc.port,
+        external_dns: false,
+        external_address: false,
+        balancer: Balancer::Haproxy,
     }
 }
 
@@ -97,13 +163,10 @@ fn check_domain(
     }
 }
 
-fn refuse_internal(kind: Option<InternalLoadbalancer>, at: At<'_>, out: &mut Findings<'_>) {
-    let name = match kind {
-        None => return,
-        Some(InternalLoadbalancer::Haproxy) => "haproxy",
-        Some(InternalLoadbalancer::KubeVip) => "kube-vip",
-    };
-    out.error(at, format!("the load balancer `{name}` cannot be installed yet"), OWN_LOAD_BALANCER);
+fn refuse_kube_vip(kind: Option<InternalLoadbalancer>, at: At<'_>, out: &mut Findings<'_>) {
+    if kind == Some(InternalLoadbalancer::KubeVip) {
+        out.error(at, "the load balancer `kube-vip` cannot be installed yet", ANY_LOAD_BALANCER);
+    }
 }
 
 fn own_address(text: &str, at: At<'_>, out: &mut Findings<'_>) -> Option<Ipv4Addr> {

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 pub struct ControlPlaneEndpoint {
     /// Name in every kubeconfig, written to `/etc/hosts` unless `external_dns`.
     pub domain: String,
-    /// The address that the name resolves to: the load balancer in the file, or the first control plane's internal address.
-    /// `None` only with `external_dns` and no address in the file.
+    /// The address that the name resolves to on nodes: the load balancer in the file, or the first control plane's internal
+    /// address; with haproxy, the node itself. `None` only with `external_dns` and no address in the file.
     pub address: Option<Ipv4Addr>,
     /// Port of the API behind `domain`. API servers themselves listen on
     /// [`API_SERVER_PORT`](ControlPlaneEndpoint::API_SERVER_PORT).
@@ -17,6 +17,17 @@ pub struct ControlPlaneEndpoint {
     pub external_dns: bool,
     /// Whether the user set an address; otherwise it is the first control plane's.
     pub external_address: bool,
+    /// The load balancer that kk installs.
+    pub balancer: Balancer,
+}
+
+/// A load balancer that kk installs for the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Balancer {
+    /// The user's own, or none.
+    None,
+    /// haproxy on every node that is not a control plane.
+    Haproxy,
 }
 
 impl ControlPlaneEndpoint {

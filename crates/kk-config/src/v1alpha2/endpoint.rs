@@ -7,7 +7,8 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ControlPlaneEndpoint {
-    /// A load balancer made by the installer; refused for now: give the `address` of your own.
+    /// The load balancer that kk installs for the API: `haproxy`. `kube-vip` is refused. Absent: the `address` of your own, or
+    /// the only control plane.
     pub internal_loadbalancer: Option<InternalLoadbalancer>,
     /// Name of the API; written to `/etc/hosts` of every host unless `externalDNS`.
     pub domain: String,
@@ -40,7 +41,7 @@ impl Default for ControlPlaneEndpoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InternalLoadbalancer {
-    /// haproxy on every worker.
+    /// haproxy on every node that is not a control plane.
     Haproxy,
     /// kube-vip on the control planes.
     KubeVip,

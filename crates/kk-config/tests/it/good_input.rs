@@ -91,6 +91,7 @@ metadata: {name: test}
 spec:
   hosts: [{name: node01, address: 10.0.0.1}, {name: node02, address: 10.0.0.2}, {name: node03, address: 10.0.0.3}]
   roleGroups: {etcd: ['node[1,3]'], master: [node03], control-plane: ['node[01:02]', node02], worker: []}
+  controlPlaneEndpoint: {internalLoadbalancer: haproxy}
 "
     .replace("node[1,3]", "node[01,03]");
     let spec = loaded(&text).spec;
@@ -131,10 +132,11 @@ fn a_key_for_anchors_is_data_where_the_user_chooses_the_keys() {
 fn the_first_control_plane_is_the_first_of_its_group() {
     let text = MINIMAL
         .replace("[{name: node1", "[{name: node0, address: 10.0.0.9}, {name: node1")
-        .replace("control-plane: [node1]", "control-plane: [node1, node0]");
+        .replace("control-plane: [node1]", "control-plane: [node1, node0]")
+        + "  controlPlaneEndpoint: {internalLoadbalancer: haproxy}\n";
     let spec = loaded(&text).spec;
     assert_eq!(spec.first_control_plane().name, "node1");
-    assert_eq!(spec.control_plane_endpoint.address, Some(Ipv4Addr::new(10, 0, 0, 1)));
+    assert_eq!(spec.control_plane_endpoint.address, Some(Ipv4Addr::LOCALHOST));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `kk create cluster`: creates a cluster from a file, or restores the state that the file describes.
 
 use kk_cluster::{Certificates, Options, Session, Settings};
-use kk_config::{Host, Overrides, Spec};
+use kk_config::{Balancer, Host, Overrides, Spec};
 use kk_engine::{Node, Output, Summary};
 
 use crate::args::CreateCluster;
@@ -87,7 +87,10 @@ pub(super) fn kubectl_get_nodes(session: &Session) -> String {
 
 fn endpoint(spec: &Spec) -> String {
     let endpoint = &spec.control_plane_endpoint;
-    let address = endpoint.address.map_or_else(String::new, |address| format!(" ({address})"));
+    let address = match endpoint.balancer {
+        Balancer::Haproxy => " (on the nodes; from elsewhere use a control plane)".to_owned(),
+        Balancer::None => endpoint.address.map_or_else(String::new, |address| format!(" ({address})")),
+    };
     format!("https://{}:{}{address}", endpoint.domain, endpoint.port)
 }
 

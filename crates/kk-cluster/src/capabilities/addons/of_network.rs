@@ -87,8 +87,10 @@ impl Capability for NetworkAddons {
 /// As for manifests: a kubelet that has not read the Services refuses a pod, and a missing image takes time.
 fn before_nodes_are_ready(inputs: &Inputs) -> HostWork {
     let mut work = HostWork::default().needs(slots::initialised_slot()).needs(slots::nodes_take_pods_slot());
-    if !inputs.options.skip_pull_images {
-        for (node, _) in inputs.nodes() {
+    for (node, _) in inputs.nodes() {
+        // Pods in the network of their node keep the names in /etc/hosts from their start.
+        work = work.after(slots::api_name_slot(&node.name));
+        if !inputs.options.skip_pull_images {
             work = work.after(slots::node_images_slot(&node.name));
         }
     }

@@ -1,5 +1,5 @@
 # Makes the kubelet of a node trust the CAs of this round. In the second round, also installs its new certificate.
-# shellcheck disable=SC2154 # round and what is in rotation.sh stand before this script
+# shellcheck disable=SC2154 # round, node and what is in rotation.sh and load_haproxy.sh stand before this script
 [ "$round" != 1 ] || keep "$pki/ca.crt" ca.old
 trusted ca >ca.crt
 place ca.crt "$pki/ca.crt" 644
@@ -16,4 +16,6 @@ if [ "$round" = 2 ]; then
         /etc/kubernetes/kubelet.conf >kubelet.conf
     place kubelet.conf /etc/kubernetes/kubelet.conf 600
 fi
+# haproxy verifies API servers, whose certificates change in the second round.
+[ ! -e "$haproxy_cfg" ] || load_haproxy "$node"
 systemctl restart kubelet.service

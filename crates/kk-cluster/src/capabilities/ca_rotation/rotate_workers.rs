@@ -11,7 +11,7 @@ use crate::{
         rollout::{Candidate, Rollout},
         slots,
     },
-    capabilities::nodes::kubelet_works,
+    capabilities::{balancer::haproxy, nodes::kubelet_works},
     model::inputs::Inputs,
 };
 
@@ -52,9 +52,12 @@ pub(super) fn kubelet(authorities: &Authorities, host: &Host, round: Round) -> C
         Round::TrustNew => "restart the kubelet, which then trusts only the new CA",
     };
     let pair = authorities.cluster.kubelet(&host.name);
-    Command::new(describe, text(round, &[], &[include_str!("rotate_kubelet.sh")]))
-        .file("ca.new", authorities.cluster.ca_cert().as_bytes())
-        .file("kubelet-client.pem", format!("{}{}", pair.cert, pair.key.expose()).into_bytes())
+    Command::new(
+        describe,
+        text(round, &[("node", &host.name)], &[haproxy::LOAD, include_str!("rotate_kubelet.sh")]),
+    )
+    .file("ca.new", authorities.cluster.ca_cert().as_bytes())
+    .file("kubelet-client.pem", format!("{}{}", pair.cert, pair.key.expose()).into_bytes())
 }
 
 /// Whether a component on the host connects to etcd.

@@ -69,7 +69,7 @@ mod tests {
         let hosts = (1..3).map(host).collect::<Vec<_>>().concat();
         let spec = testing::spec(&format!(
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
-             roleGroups: {{etcd: [n1], control-plane: [n1, n2], worker: [n1]}}\n"
+             roleGroups: {{etcd: [n1], control-plane: [n1, n2], worker: [n1]}}\n  controlPlaneEndpoint: {{address: 192.0.2.1}}\n"
         ));
         let mut api = String::new();
         for host in &spec.hosts {

@@ -140,7 +140,7 @@ mod tests {
         let names = (1..4).map(host).collect::<Vec<_>>().concat();
         let spec = testing::spec(&format!(
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{names}  \
-             roleGroups: {{etcd: [n1], control-plane: [n1, n2, n3], worker: [n1]}}\n"
+             roleGroups: {{etcd: [n1], control-plane: [n1, n2, n3], worker: [n1]}}\n  controlPlaneEndpoint: {{address: 192.0.2.1}}\n"
         ));
         let mut probed = testing::fresh(&spec);
         for (host, files) in spec.hosts.iter().zip(hosts) {

@@ -43,7 +43,8 @@ pub(super) fn task(inputs: &Inputs) -> Task {
         .needs(slots::nodes_take_pods_slot())
         .provides(slots::manifests_applied_slot());
     for (node, _) in inputs.nodes() {
-        work = work.after(slots::node_tools_slot(&node.name));
+        // Pods in the network of their node keep the names in /etc/hosts from their start.
+        work = work.after(slots::node_tools_slot(&node.name)).after(slots::api_name_slot(&node.name));
         if !inputs.options.skip_pull_images {
             work =
                 work.after(slots::node_images_slot(&node.name)).after(slots::addon_images_slot(&node.name));

@@ -21,10 +21,10 @@ use kk_config::{Host, Role};
 use kk_engine::{ProbeSpec, Task};
 pub(crate) use kubelets::start_kubelet::{is_ready_again, works as kubelet_works};
 use kubelets::{local_api, pods_known, rollout, start_kubelet, update_kubelet_settings};
-use moving::{endpoint, finish_moves};
+use moving::endpoint;
 pub(crate) use moving::{
-    endpoint::{LEADS, asked_at},
-    mark_moves, moving,
+    endpoint::{LEADS, asked_at, refused, uses_balancer},
+    finish_moves, mark_moves, moving,
 };
 
 use crate::{
@@ -80,7 +80,6 @@ impl Capability for Nodes {
             join_worker::task(inputs),
             update_kubelet_settings::task(inputs, &rollout)?,
             start_kubelet::task(inputs, &rollout)?,
-            finish_moves::task(inputs),
             wait_for_nodes::task(inputs),
             pause_for_services::task(inputs),
             set_labels::task(inputs),

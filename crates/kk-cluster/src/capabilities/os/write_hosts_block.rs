@@ -1,10 +1,13 @@
 //! Write the names of the hosts into /etc/hosts.
 
+use std::net::Ipv4Addr;
+
 use kk_config::OwnRegistry;
 use kk_engine::{Action, Facts, HostWork, ProbeSpec, Question, Task, actions::Block, question};
 
 use crate::{
     base::host_layout::{HOSTS_BEGIN, HOSTS_END},
+    capabilities::nodes,
     model::inputs::Inputs,
 };
 
@@ -40,21 +43,41 @@ pub(super) fn templates(facts: &Facts) -> Vec<&'static str> {
     CLOUD_TEMPLATES.into_iter().filter(|path| facts.files.contains_key(*path)).collect()
 }
 
-/// Every host resolves the names of all hosts and of the API. To keep this after a boot at which cloud-init writes the file, the
-/// template contains the block, too. The template also works if user data turned the rewriting on, which overrides any file of
-/// the host. Hosts that a command leaves unchanged in all other respects get the names of new hosts, too.
+/// Every host resolves the names of all hosts and of the API. Hosts that a command leaves unchanged in all other respects get the
+/// names of new hosts, too. The name of the API does not resolve to a load balancer of kk before that works on the node.
 pub(super) fn task(inputs: &Inputs) -> Task {
-    let block = Block::new("/etc/hosts", HOSTS_BEGIN, HOSTS_END, block(inputs));
+    let endpoint = inputs.endpoint();
+    let wanted = at(inputs, endpoint.address());
+    let until_then = endpoint.is_own().then(|| at(inputs, Some(endpoint.direct())));
     let mut task = Task::new("write_hosts_block", "Write /etc/hosts");
     for (host, facts) in inputs.answered() {
-        let files = ["/etc/hosts"].into_iter().chain(templates(facts));
-        let actions = files.map(|path| Box::new(block.at(path)) as Box<dyn Action>);
+        let waits = until_then.as_ref().filter(|_| !nodes::uses_balancer(inputs, facts));
+        let blocks = waits.unwrap_or(&wanted).on_host(facts).into_iter();
+        let actions = blocks.map(|block| Box::new(block) as Box<dyn Action>);
         task = task.on(&host.name, HostWork::new(actions.collect()));
     }
     task
 }
 
-fn block(inputs: &Inputs) -> String {
+/// The names of hosts and of the API.
+pub(crate) struct Names(Block);
+
+impl Names {
+    /// The block in each file of a host that contains it. To keep the names after a boot at which cloud-init writes the file, its
+    /// template contains the block, too. The template also works if user data turned the rewriting on, which overrides any file
+    /// of the host.
+    pub(crate) fn on_host(&self, facts: &Facts) -> Vec<Block> {
+        let files = ["/etc/hosts"].into_iter().chain(templates(facts));
+        files.map(|path| self.0.at(path)).collect()
+    }
+}
+
+/// The names, with this address of the API.
+pub(crate) fn at(inputs: &Inputs, api: Option<Ipv4Addr>) -> Names {
+    Names(Block::new("/etc/hosts", HOSTS_BEGIN, HOSTS_END, block(inputs, api)))
+}
+
+fn block(inputs: &Inputs, api: Option<Ipv4Addr>) -> String {
     let spec = inputs.spec;
     let mut lines = Vec::new();
     for host in &spec.hosts {
@@ -69,6 +92,6 @@ fn block(inputs: &Inputs) -> String {
     let registry = spec.own_registry().filter(OwnRegistry::has_name);
     lines.extend(registry.map(|own| format!("{}  {}", own.host.internal_address, own.name)));
     lines.extend(spec.dns.host_lines().map(str::to_owned));
-    lines.extend(inputs.endpoint().hosts_line());
+    lines.extend(inputs.endpoint().hosts_line(api));
     lines.join("\n") + "\n"
 }

@@ -97,7 +97,7 @@ mod tests {
         let hosts = (1..5).map(host).collect::<Vec<_>>().concat();
         testing::spec(&format!(
             "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
-             roleGroups: {{etcd: [n1, n2, n3], control-plane: [n1, n2, n3], worker: [n4]}}\n"
+             roleGroups: {{etcd: [n1, n2, n3], control-plane: [n1, n2, n3], worker: [n4]}}\n  controlPlaneEndpoint: {{address: 192.0.2.1}}\n"
         ))
     }
 

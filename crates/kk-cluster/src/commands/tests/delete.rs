@@ -270,7 +270,7 @@ fn with_kubesphere(answers: [Option<&str>; 3]) -> (kk_config::Spec, Probed) {
     let hosts = (1..4).map(host).collect::<Vec<_>>().concat();
     let spec = testing::spec(&format!(
         "apiVersion: kubekey.kubesphere.io/v1alpha2\nkind: Cluster\nmetadata: {{name: t}}\nspec:\n  hosts:\n{hosts}  \
-         kubesphere: {{enabled: true, image: 'hub.example.com/ks:1'}}\n  roleGroups: {{etcd: [n1, n2, n3], control-plane: [n1, n2, n3], worker: [n3]}}\n"
+         kubesphere: {{enabled: true, image: 'hub.example.com/ks:1'}}\n  roleGroups: {{etcd: [n1, n2, n3], control-plane: [n1, n2, n3], worker: [n3]}}\n  controlPlaneEndpoint: {{address: 192.0.2.1}}\n"
     ));
     let mut probed = recorded(&spec, &["made\t/etc/systemd/system/kubelet.service"]);
     for (facts, answer) in probed.facts.values_mut().zip(answers) {

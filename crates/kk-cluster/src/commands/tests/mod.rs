@@ -1,5 +1,6 @@
 //! Pipelines as users see them in a dry run, and the files that they write on hosts.
 
+mod balancer;
 mod create;
 mod delete;
 mod documents;

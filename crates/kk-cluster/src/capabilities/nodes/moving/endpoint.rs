@@ -1,6 +1,6 @@
 //! The address that the name of the API has on a node, and whether the API answers at the address in the file.
 
-use kk_config::Spec;
+use kk_config::{Balancer, Spec};
 use kk_engine::{Facts, Question};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         shell::script,
     },
     capabilities::etcd,
-    model::inputs::Inputs,
+    model::{endpoint::Endpoint, inputs::Inputs},
 };
 
 /// The answer of a node.
@@ -29,7 +29,8 @@ pub(crate) struct Leads {
 pub(crate) const LEADS: Question<Leads> = Question::new("api_leads", "", parse);
 
 /// The API is queried only at addresses that need it: at the file's address if the node has another one, and at the address in
-/// the pod if another control plane can stand in for the one in the file.
+/// the pod if another control plane can stand in for the one in the file. A load balancer of kk is always queried, because kk
+/// repairs it.
 pub(crate) fn question(spec: &Spec) -> Option<Question<Leads>> {
     Some(LEADS.with_snippet(text(spec)?))
 }
@@ -49,6 +50,7 @@ fn text(spec: &Spec) -> Option<String> {
         ("address", &address),
         ("port", &port),
         ("ask_in_pods", if can_stand_in { "yes" } else { "" }),
+        ("ask_there", if endpoint.balancer == Balancer::None { "" } else { "yes" }),
     ];
     Some(script(&variables, include_str!("endpoint.sh")))
 }
@@ -65,6 +67,19 @@ fn parse(printed: &str) -> Option<Leads> {
     let in_pods = lines.next().filter(|line| !line.is_empty()).map(str::to_owned);
     let is_cut_off = lines.next().is_some_and(|said| said != "ok");
     Some(Leads { there: there.to_owned(), refused, in_pods, is_cut_off })
+}
+
+/// Whether a node uses the load balancer of kk and gets an answer there. While no API server answers, the load balancer cannot
+/// answer either.
+pub(crate) fn uses_balancer(inputs: &Inputs, facts: &Facts) -> bool {
+    let Some(leads) = facts.answer(&LEADS).answered() else { return false };
+    let is_there = inputs.endpoint().wanted().is_some_and(|wanted| wanted.to_string() == leads.there);
+    is_there && (leads.refused.is_none() || !inputs.state.answered)
+}
+
+/// Why a node gets no answer from the API at the address in the file.
+pub(crate) fn refused(facts: &Facts) -> Option<String> {
+    facts.answer(&LEADS).answered()?.refused
 }
 
 /// All addresses at which a node accesses the API by its name.
@@ -110,15 +125,30 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
     let moves: Vec<_> =
         nodes.into_iter().filter_map(|(host, facts)| Some((host, leads(inputs, facts)?))).collect();
     let Some((_, Leads { there, .. })) = moves.first() else { return pods_findings(inputs, found) };
+    let endpoint = inputs.endpoint();
+    let (from, to) = (Endpoint::describe(there), Endpoint::describe(&to.to_string()));
+    // A node whose join was killed does not use the load balancer yet.
+    let has_moved = |(_, facts): &(_, &Facts)| uses_balancer(inputs, facts);
+    if endpoint.is_own() && inputs.answered().iter().any(has_moved) {
+        return pods_findings(inputs, found);
+    }
     if !inputs.command.may_move() {
         return found.error(
             None,
-            format!("the API is at {there}, but the file sets {to}"),
+            format!("the API is at {from}, but the file sets {to}"),
             etcd::moves::FIRST,
         );
     }
+    if endpoint.is_own() {
+        return found.adapted(
+            None,
+            format!("the API moves from {from} to {to}"),
+            "kk restarts its own pods that use the API; restart your own pods with hostNetwork that access \
+             the API by its name",
+        );
+    }
     // A control plane that moves answers at the new address only after its move.
-    let is_balanced = inputs.endpoint().is_balanced();
+    let is_balanced = endpoint.is_balanced();
     for (host, leads) in moves.iter().filter(|_| is_balanced) {
         if let Some(why) = &leads.refused {
             found.error(
@@ -126,16 +156,16 @@ pub(crate) fn findings(inputs: &Inputs, found: &mut Findings) {
                 format!("the API does not answer at {to}, the controlPlaneEndpoint of the file: {why}"),
                 format!(
                     "configure the load balancer there to forward connections to port 6443 of the control \
-                     planes; until then keep {there}"
+                     planes; until then keep {from}"
                 ),
             );
         }
     }
     found.adapted(
         None,
-        format!("the API moves from {there} to {to}"),
+        format!("the API moves from {from} to {to}"),
         format!(
-            "keep {there} until the move is finished; fetch kubeconfigs that contain it again; restart your \
+            "keep {from} until the move is finished; fetch kubeconfigs that contain it again; restart your \
              own pods with hostNetwork that access the API by its name"
         ),
     );

@@ -1,7 +1,7 @@
 //! Nodes whose address changes: which nodes these are, and the findings about them.
 
 pub(super) mod endpoint;
-pub(super) mod finish_moves;
+pub(crate) mod finish_moves;
 pub(crate) mod mark_moves;
 
 use kk_config::{Host, Role};
@@ -55,7 +55,8 @@ impl Moved {
     }
 }
 
-/// The nodes that have to move, or whose move an earlier run began and did not finish; all nodes if the API moves.
+/// The nodes that have to move, or whose move an earlier run began and did not finish; all nodes if the API moves. The pods of a
+/// node that joins a running cluster may start before the load balancer of kk works there.
 pub(super) fn all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, Moved)> {
     let api_moves = api_moves(inputs);
     // Without the API, the previous addresses of nodes are unknown.
@@ -71,10 +72,13 @@ pub(super) fn all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, Moved)> {
         {
             return Some((host, Moved::Node));
         }
-        let follows = joined
-            && (api_moves
+        let follows = if joined {
+            api_moves
                 || endpoint::from(inputs, facts).is_some()
-                || endpoint::pods_from(inputs, facts).is_some());
+                || endpoint::pods_from(inputs, facts).is_some()
+        } else {
+            inputs.endpoint().is_own() && inputs.is_initialised()
+        };
         (follows || mark.is_some()).then_some((host, Moved::Api))
     };
     inputs.nodes().into_iter().filter_map(moved).collect()

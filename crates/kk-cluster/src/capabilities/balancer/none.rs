@@ -1,0 +1,34 @@
+//! No load balancer of kk: the only control plane, a load balancer of the user, or nothing.
+
+use kk_config::Host;
+use kk_engine::{ProbeSpec, Task};
+
+use super::{haproxy, tasks};
+use crate::{
+    base::error::BuildError,
+    model::{
+        capability::{Capability, Stage},
+        inputs::Inputs,
+    },
+};
+
+/// Removes the balancer that an earlier file specified.
+pub(super) struct NoBalancer;
+
+impl Capability for NoBalancer {
+    fn name(&self) -> &'static str {
+        "balancer"
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Hosts
+    }
+
+    fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
+        haproxy::asks(host, probe);
+    }
+
+    fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
+        Ok(tasks(inputs, Vec::new()))
+    }
+}
