@@ -58,6 +58,7 @@ const CLUSTER_PROCESSES: &[&str] = &[
     "process containerd",
     "process flanneld",
     "process coredns",
+    "process haproxy",
     "process pause",
 ];
 

@@ -83,6 +83,12 @@ pub(crate) fn host_entry<'a>(cluster: &'a mut Value, name: &str) -> &'a mut Valu
     hosts.into_iter().find(|host| host["name"] == name).expect("the lab's file names all its hosts")
 }
 
+/// Lets the name of the API resolve to a control plane, as in a cluster of several control planes without a load balancer.
+pub(crate) fn use_control_plane(cluster: &mut Value, name: &str) {
+    let address = host_entry(cluster, name)["address"].clone();
+    cluster["spec"]["controlPlaneEndpoint"]["address"] = address;
+}
+
 /// Leaves only these hosts in a cluster file.
 pub(crate) fn keep_hosts(cluster: &mut Value, names: &[&String]) {
     if let Some(hosts) = cluster["spec"]["hosts"].as_array_mut() {

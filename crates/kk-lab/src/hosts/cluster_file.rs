@@ -74,6 +74,7 @@ pub(crate) fn text(
         ("flannel", "flannel"),
         ("flannelCniPlugin", "flannel-cni-plugin"),
         ("coredns", "coredns"),
+        ("haproxy", "haproxy"),
     ] {
         writeln!(text, "    {field}: v{}", versions.version(component)?)?;
     }

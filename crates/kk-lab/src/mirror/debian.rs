@@ -26,7 +26,7 @@ const LEFT_OUT: [&str; 7] = [
 /// Unpacks the packages of `build`, and what they need, into `directory`.
 pub(crate) fn unpack(build: &Build, directory: &Path) -> Result<()> {
     let archive = directory.join("root.tar");
-    base::bootstrap(&build.version, &build.packages.join(","), &archive)?;
+    base::bootstrap(&build.release, &build.packages.join(","), &archive)?;
     tree::unpack(&archive, &directory.join(ROOT))?;
     fs::remove_file(&archive)?;
     Ok(())

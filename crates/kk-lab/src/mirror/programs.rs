@@ -177,6 +177,9 @@ fn location(paths: &Paths, build: &Build) -> Result<Programs> {
     for name in &build.packages {
         sha.update(format!("package={name} "));
     }
+    if build.release != build.version {
+        sha.update(format!("release={} ", build.release));
+    }
     for (name, files) in &build.module_files {
         sha.update(format!("files={name} {files:?} "));
     }

@@ -33,9 +33,11 @@ struct Component {
     tags: String,
     #[serde(default)]
     ldflags: String,
-    /// Debian packages that it consists of, instead of a Go module; its version is the release.
+    /// Debian packages that it consists of, instead of a Go module; its version is the release, unless `release` specifies it.
     #[serde(default)]
     packages: Vec<String>,
+    /// Release of Debian that has the packages.
+    release: Option<String>,
     /// Directory next to the programs → files of a module that are copied into it.
     #[serde(default)]
     module_files: BTreeMap<String, ModuleFiles>,
@@ -104,6 +106,7 @@ pub(crate) struct Build {
     pub(crate) tags: String,
     pub(crate) ldflags: String,
     pub(crate) packages: Vec<String>,
+    pub(crate) release: String,
     pub(crate) module_files: BTreeMap<String, ModuleFiles>,
     pub(crate) files: Vec<MirrorFile>,
 }
@@ -216,6 +219,7 @@ impl Versions {
             tags: component.tags.clone(),
             ldflags: filled(&component.ldflags, version),
             packages: component.packages.clone(),
+            release: component.release.clone().unwrap_or_else(|| version.to_owned()),
             module_files: component.module_files.clone(),
             files,
         })

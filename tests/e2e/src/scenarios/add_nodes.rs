@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::checks;
 use crate::context::Context;
 use crate::kk::KkRun;
-use crate::site::{Site, host_entry, keep_hosts};
+use crate::site::{Site, host_entry, keep_hosts, use_control_plane};
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
@@ -23,6 +23,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         cluster["spec"]["roleGroups"] = json!({
             "etcd": [first], "control-plane": [first, control_plane], "worker": [worker, new_worker]
         });
+        use_control_plane(cluster, first);
     })?;
 
     ctx.kk_nodes(&after, &["add", "nodes"])?

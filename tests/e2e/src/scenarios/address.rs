@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::checks;
 use crate::context::Context;
-use crate::site::{Site, host_entry};
+use crate::site::{Site, host_entry, use_control_plane};
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let lab = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
@@ -22,7 +22,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let after = moved(ctx, &before, third)?;
     let mut killed =
         ctx.start("kk-create-killed", ctx.kk_job(&after, &["create", "cluster", "-y", "--output", "json"]))?;
-    ctx.await_task(&mut killed, "nodes/finish_moves")?;
+    ctx.await_task(&mut killed, "balancer/finish_moves")?;
     killed.signal(Signal::KILL)?;
     drop(killed.wait()?);
     is_moved(ctx, &before, &after, third)?;
@@ -52,7 +52,7 @@ fn the_control_plane_moves(ctx: &Context<'_>, before: &Site) -> Result<()> {
     for (job, task) in [
         ("kk-killed-1", "etcd/start_etcd"),
         ("kk-killed-2", "control-plane/renew_certificates"),
-        ("kk-killed-3", "nodes/finish_moves"),
+        ("kk-killed-3", "balancer/finish_moves"),
     ] {
         let mut killed = ctx.start(job, ctx.kk_job(&after, &words))?;
         ctx.await_task(&mut killed, task)?;
@@ -73,6 +73,7 @@ pub(super) fn run_ha(ctx: &Context<'_>) -> Result<()> {
     let mut site = lab.variant("before", |cluster| {
         let three = json!([first, second, third]);
         cluster["spec"]["roleGroups"] = json!({"etcd": three, "control-plane": three, "worker": [worker]});
+        use_control_plane(cluster, first);
     })?;
     ctx.kk_ok(&site, "create", &[])?;
     ctx.kubectl(&site, "create configmap kept --from-literal=a=b")?;
@@ -131,5 +132,9 @@ fn moved(ctx: &Context<'_>, site: &Site, host: &str) -> Result<Site> {
         let entry = host_entry(cluster, host);
         entry["address"] = json!(new);
         entry["internalAddress"] = json!(new);
+        let endpoint = &mut cluster["spec"]["controlPlaneEndpoint"]["address"];
+        if *endpoint == old.as_str() {
+            *endpoint = json!(new);
+        }
     })
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::checks;
 use crate::context::Context;
 use crate::host_state;
-use crate::site::{Site, host_entry, keep_hosts};
+use crate::site::{Site, host_entry, keep_hosts, use_control_plane};
 
 /// A pod that no controller re-creates.
 const LONELY: &str = "{apiVersion: v1, kind: Pod, metadata: {name: lonely}, spec: {nodeName: NODE, \
@@ -36,6 +36,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let all = lab.variant("all", |cluster| {
         cluster["spec"]["roleGroups"] =
             json!({"etcd": [first], "control-plane": [first, control_plane], "worker": [worker, other]});
+        use_control_plane(cluster, first);
     })?;
     let before = host_state::of_all(ctx, &[control_plane.clone(), worker.clone()])?;
     ctx.kk_ok(&all, "create", &[])?;

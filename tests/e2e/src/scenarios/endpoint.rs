@@ -35,7 +35,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     ctx.kk_nodes(&after, &["certs", "renew"])?
         .expect_code(5)?
         .expect_said(&["kk create cluster moves it"])?;
-    for (job, task) in [("kk-killed-1", "os/write_hosts_block"), ("kk-killed-2", "nodes/finish_moves")] {
+    for (job, task) in [("kk-killed-1", "os/write_hosts_block"), ("kk-killed-2", "balancer/finish_moves")] {
         let mut killed = ctx.start(job, ctx.kk_job(&after, &CREATE))?;
         ctx.await_task(&mut killed, task)?;
         killed.signal(Signal::KILL)?;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::checks;
 use crate::context::Context;
-use crate::site::{Site, keep_hosts};
+use crate::site::{Site, keep_hosts, use_control_plane};
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
@@ -18,6 +18,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
             keep_hosts(cluster, &all);
             cluster["spec"]["roleGroups"] =
                 json!({"etcd": hosts, "control-plane": hosts, "worker": [worker]});
+            use_control_plane(cluster, first);
         })?;
         site.hosts = hosts.iter().copied().chain([worker]).cloned().collect();
         Ok(site)

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::endpoint;
 use crate::checks;
 use crate::context::Context;
-use crate::site::{Site, host_entry, keep_hosts};
+use crate::site::{Site, host_entry, keep_hosts, use_control_plane};
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let lab = Site::fresh(ctx, &ctx.dir.join("site"), 4, None)?;
@@ -16,6 +16,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         let control_planes = [first, second, third];
         cluster["spec"]["roleGroups"] =
             json!({"etcd": control_planes, "control-plane": control_planes, "worker": [third, worker]});
+        use_control_plane(cluster, first);
     })?;
     ctx.kk_ok(&all, "create", &[])?;
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::checks;
 use crate::context::Context;
-use crate::site::{Site, host_entry};
+use crate::site::{Site, host_entry, use_control_plane};
 
 /// A lease of the lost leader ends by itself.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -16,6 +16,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let lab = Site::fresh(ctx, &ctx.dir.join("site"), 3, None)?;
     let site = lab.variant("ha", |cluster| {
         cluster["spec"]["roleGroups"]["control-plane"] = json!(lab.hosts);
+        use_control_plane(cluster, &lab.hosts[0]);
     })?;
     ctx.kk_ok(&site, "create", &[])?;
     checks::cluster_is_complete(ctx, &site)?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::checks;
 use crate::context::Context;
-use crate::site::{Site, host_entry};
+use crate::site::{Site, host_entry, use_control_plane};
 
 /// Three control planes with etcd, and a worker. What is repaired meanwhile is on another host.
 const LOST: [(&str, &str); 3] = [("node4", "node2"), ("node3", "node2"), ("node1", "node2")];
@@ -20,6 +20,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         groups["control-plane"] = json!(["node1", "node2", "node3"]);
         groups["etcd"] = json!(["node1", "node2", "node3"]);
         groups["worker"] = json!(["node4"]);
+        use_control_plane(cluster, "node1");
         for host in ["node1", "node2", "node3", "node4"] {
             host_entry(cluster, host)["timeout"] = json!(3);
         }

@@ -9,6 +9,7 @@ mod auto_renew;
 mod bad_input;
 mod bad_setting;
 mod balanced;
+mod balancer;
 mod bastion;
 mod certificates;
 mod certs;

@@ -11,7 +11,7 @@ use super::certificates::SIGN;
 use crate::checks;
 use crate::context::Context;
 use crate::host_state::{self, expect_none};
-use crate::site::{Site, host_entry};
+use crate::site::{Site, host_entry, use_control_plane};
 
 /// On a control plane: certificates of the API server, of the scheduler and of administrators.
 const ENDS_SOON: &str = "
@@ -50,6 +50,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
     let before = host_state::of_all(ctx, &lab.hosts)?;
     let site = lab.variant("on", |cluster| {
         cluster["spec"]["roleGroups"]["control-plane"] = json!(lab.hosts);
+        use_control_plane(cluster, &lab.hosts[0]);
         cluster["spec"]["kubernetes"]["autoRenewCerts"] = json!(true);
     })?;
     ctx.kk_ok(&site, "create", &[])?;
