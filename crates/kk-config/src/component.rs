@@ -38,12 +38,15 @@ const fn image(name: &'static str, registry: &'static str, path: &'static str, p
 
 const K8S: &str = "registry.k8s.io";
 const DOCKER: &str = "docker.io";
+const QUAY: &str = "quay.io";
 
-/// Declares the components: first those with the version of Kubernetes, then the others with their keys.
+/// Declares the components: first those with the version of Kubernetes, then the others with their keys, then those that have the
+/// version of another one.
 macro_rules! components {
     (
         kubernetes { $($own:ident = $own_row:expr,)* }
         pinned { $($(#[doc = $doc:literal])* $variant:ident = $row:expr, $field:ident = $key:literal;)* }
+        alike { $($other:ident = $other_row:expr, $other_key:literal;)* }
     ) => {
         /// A part of a cluster that has its own version or the version of Kubernetes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,12 +54,14 @@ macro_rules! components {
         pub enum Component {
             $($own,)*
             $($variant,)*
+            $($other,)*
         }
 
         /// In the order of the variants: the key of the version, and the row.
         const TABLE: &[(Component, &str, Row)] = &[
             $((Component::$own, Component::KUBERNETES, $own_row),)*
             $((Component::$variant, $key, $row),)*
+            $((Component::$other, $other_key, $other_row),)*
         ];
 
         /// Pinned versions; in a [`crate::Spec`] without a leading `v`. An absent one takes what suits the Kubernetes version.
@@ -119,6 +124,11 @@ components! {
             flannel_cni_plugin = "flannelCniPlugin";
         /// Tag of haproxy's image, such as 3.2.22-alpine.
         Haproxy = image("haproxy", DOCKER, "library/haproxy", ""), haproxy = "haproxy";
+        /// Version of Cilium, of its chart and of its images.
+        Cilium = image("cilium", QUAY, "cilium/cilium", "v"), cilium = "cilium";
+    }
+    alike {
+        CiliumOperator = image("cilium-operator", QUAY, "cilium/operator-generic", "v"), "cilium";
     }
 }
 
@@ -142,7 +152,7 @@ impl Component {
 
     /// The parts of every cluster whose version is not the version of Kubernetes.
     pub fn versioned() -> impl Iterator<Item = Self> {
-        let others = [Self::Helm, Self::Registry];
+        let others = [Self::Helm, Self::Registry, Self::CiliumOperator];
         Self::all().filter(move |component| {
             component.version_key() != Self::KUBERNETES && !others.contains(component)
         })
@@ -207,7 +217,7 @@ mod tests {
     fn parts_with_a_version_of_their_own_are_found_by_their_keys() {
         let names: Vec<_> = Component::versioned().map(Component::name).collect();
         assert!(names.contains(&"etcd") && names.contains(&"coredns"), "{names:?}");
-        for other in ["kubelet", "kube-proxy", "registry", "helm"] {
+        for other in ["kubelet", "kube-proxy", "registry", "helm", "cilium-operator"] {
             assert!(!names.contains(&other), "{other}");
         }
     }

@@ -40,11 +40,10 @@ impl Session {
             kubernetes: [self.spec.kubernetes.version].into(),
             components,
             images,
-            charts: self
-                .spec
+            charts: inputs
                 .addons
                 .iter()
-                .filter_map(|addon| addon.chart.as_ref())
+                .filter_map(|wanted| wanted.addon.chart.as_ref())
                 .map(source_in_manifest)
                 .collect(),
             manifests: manifests(&self.spec.addons),

@@ -8,18 +8,30 @@ use serde_json::{Value, json};
 use super::{set_values, source, syntax};
 use crate::findings::{At, Findings};
 use crate::spec::{Addon, AddonChart, ChartSource, ManifestSource};
-use crate::{Secret, mask, v1alpha2};
+use crate::{NetworkPlugin, Secret, mask, v1alpha2};
 
 /// Longest name of a release (helm's documentation, "helm install").
 const LONGEST_NAME: usize = 53;
 /// Default wait before another attempt, in seconds.
 const DELAY: u32 = 5;
 
-pub(super) fn addons(docs: Vec<v1alpha2::Addon>, at: At<'_>, out: &mut Findings<'_>) -> Vec<Addon> {
+/// The name of the release of Cilium as a network plugin.
+const CILIUM: &str = "cilium";
+
+pub(super) fn addons(
+    docs: Vec<v1alpha2::Addon>,
+    plugin: &NetworkPlugin,
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> Vec<Addon> {
     let (mut all, mut names) = (Vec::new(), BTreeSet::new());
     for (i, doc) in docs.into_iter().enumerate() {
         let at = at.item(i);
         let Some(addon) = addon(doc, at, out) else { continue };
+        if *plugin == NetworkPlugin::Cilium && addon.name == CILIUM {
+            let hint = "remove the addon, and put its values into `network.cilium.values`; or set `network.plugin: none`";
+            out.error(at.key("name"), "the network plugin installs `cilium` already", hint);
+        }
         if !names.insert(addon.name.clone()) {
             out.error(at, format!("two addons have the name `{}`", addon.name), "give one of them another");
         }

@@ -90,7 +90,7 @@ pub(crate) fn normalise(
         );
     }
     directories::check((&doc.etcd, &doc.registry, &kubernetes), hosts_of_registry, at, out);
-    let addons = addons::addons(doc.addons, at.key("addons"), out);
+    let addons = addons::addons(doc.addons, &network.plugin, at.key("addons"), out);
     let kubesphere = kubesphere::kubesphere(doc.kubesphere, second, overrides, at.key("kubesphere"), out);
     system::check_dns(&doc.dns, at.key("dns"), out);
     let spec = Spec {

@@ -36,6 +36,7 @@ pub(super) fn network(
     }
     let network = Network {
         plugin: plugin(doc, kubernetes, at, out),
+        cilium_values: doc.cilium.values.clone(),
         flannel_direct_routing: direct_routing(&doc.flannel, at.key("flannel"), out),
         pods,
         pods_v6,
@@ -63,7 +64,7 @@ fn plugin(
         out.warning(
             at.key("plugin"),
             format!("without kube-proxy nothing routes Services: {name} does not"),
-            "keep kube-proxy, or use `none` and a plugin that replaces it",
+            "keep kube-proxy, or use `cilium`, or `none` and a plugin that replaces it",
         );
     }
     plugin

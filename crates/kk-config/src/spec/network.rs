@@ -2,6 +2,7 @@
 
 use crate::NetworkPlugin;
 use ipnet::{Ipv4Net, Ipv6Net};
+use serde_json::{Map, Value};
 use std::net::Ipv4Addr;
 
 /// Address ranges and the plugin that connects pods.
@@ -11,6 +12,8 @@ pub struct Network {
     pub plugin: NetworkPlugin,
     /// Whether the backend vxlan of flannel uses plain routes to hosts on the same link.
     pub flannel_direct_routing: bool,
+    /// Values for the chart of Cilium that override the values of kk.
+    pub cilium_values: Map<String, Value>,
     /// Addresses of pods.
     pub pods: Ipv4Net,
     /// IPv6 addresses of pods; present together with `services_v6` (dual stack).

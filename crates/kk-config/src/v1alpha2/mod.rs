@@ -43,7 +43,7 @@ pub const API_VERSION: &str = "kubekey.kubesphere.io/v1alpha2";
 
 /// Words that KubeKey accepts and that kk refuses for now, by field.
 const REFUSED_WORDS: [(&str, &[&str]); 5] = [
-    ("spec.network.plugin", &["calico", "cilium", "kubeovn", "hybridnet"]),
+    ("spec.network.plugin", &["calico", "kubeovn", "hybridnet"]),
     ("spec.controlPlaneEndpoint.internalLoadbalancer", &["haproxy", "kube-vip"]),
     ("spec.etcd.type", &["kubeadm", "external"]),
     ("spec.kubernetes.type", &["k3s", "k8e"]),

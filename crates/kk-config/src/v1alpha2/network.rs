@@ -4,14 +4,15 @@
 use super::{Calico, Hybridnet, KubeOvn, Toggle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// Address ranges and the network plugin.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Network {
-    /// What connects pods: `flannel`, or `none` for another one, which an addon with `phase: network` can install (KubeKey:
-    /// calico). What kk has installed in a cluster stays there.
+    /// What connects pods: `flannel`, `cilium`, or `none` for another one, which an addon with `phase: network` can install
+    /// (KubeKey: calico). What kk has installed in a cluster stays there.
     pub plugin: PluginName,
     /// Addresses of pods: `v4` or `v4,v6`.
     #[serde(rename = "kubePodsCIDR")]
@@ -19,6 +20,8 @@ pub struct Network {
     /// Addresses of Services: `v4` or `v4,v6`.
     #[serde(rename = "kubeServiceCIDR")]
     pub kube_service_cidr: String,
+    /// Settings of Cilium (a field of kk).
+    pub cilium: Cilium,
     /// Settings of calico.
     pub calico: Calico,
     /// Settings of flannel.
@@ -38,6 +41,7 @@ impl Default for Network {
             plugin: PluginName::Flannel,
             kube_pods_cidr: "10.233.64.0/18".to_owned(),
             kube_service_cidr: "10.233.0.0/18".to_owned(),
+            cilium: Cilium::default(),
             calico: Calico::default(),
             flannel: Flannel::default(),
             kubeovn: KubeOvn::default(),
@@ -63,7 +67,7 @@ pub enum PluginName {
 
 impl PluginName {
     /// The plugins that kk installs.
-    pub(crate) const INSTALLED: [Self; 1] = [Self::Flannel];
+    pub(crate) const INSTALLED: [Self; 2] = [Self::Flannel, Self::Cilium];
 }
 
 impl fmt::Display for PluginName {
@@ -77,6 +81,8 @@ impl fmt::Display for PluginName {
 pub enum NetworkPlugin {
     /// flannel with the given backend.
     Flannel(FlannelBackend),
+    /// Cilium, by its chart.
+    Cilium,
     /// The user installs a plugin; nodes are not ready until then.
     None,
 }
@@ -86,7 +92,7 @@ impl NetworkPlugin {
     pub(crate) fn may_replace_kube_proxy(self) -> bool {
         match self {
             Self::Flannel(_) => false,
-            Self::None => true,
+            Self::Cilium | Self::None => true,
         }
     }
 }
@@ -96,10 +102,19 @@ impl Network {
     pub(crate) fn chosen(&self) -> Option<NetworkPlugin> {
         match self.plugin {
             PluginName::Flannel => Some(NetworkPlugin::Flannel(self.flannel.backend_mode)),
+            PluginName::Cilium => Some(NetworkPlugin::Cilium),
             PluginName::None => Some(NetworkPlugin::None),
-            PluginName::Calico | PluginName::Cilium | PluginName::Kubeovn | PluginName::Hybridnet => None,
+            PluginName::Calico | PluginName::Kubeovn | PluginName::Hybridnet => None,
         }
     }
+}
+
+/// Settings of Cilium.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cilium {
+    /// Values of its chart, as in a file for `helm --values`; they override the values of kk.
+    pub values: Map<String, Value>,
 }
 
 /// Settings of flannel.

@@ -25,7 +25,7 @@ enum Why {
 use Why::{Calico, Cilium, Docker, Haproxy, KubeVip, OldKubernetes};
 
 /// Reasons that no longer apply, because kk can install this.
-const INSTALLED: &[Why] = &[Haproxy];
+const INSTALLED: &[Why] = &[Cilium, Haproxy];
 
 impl Why {
     const ALL: [Self; 6] = [Calico, Cilium, Haproxy, KubeVip, Docker, OldKubernetes];

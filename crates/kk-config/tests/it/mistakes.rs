@@ -121,9 +121,11 @@ const CASES: &[(&str, Outcome, &[&str])] = &[
     (
         "plugin-unknown",
         Error(1),
-        &["one of: flannel, none; for another plugin, write `none` and list it in `addons` with `phase: network`"],
+        &["one of: flannel, cilium, none; for another plugin, write `none` and list it in `addons` with `phase: network`"],
     ),
     ("addon-phase-unknown", Error(1), &["`spec.addons[0].phase` cannot be `before`", "one of: cluster, network"]),
+    ("plugin-cilium", Valid, &[]),
+    ("plugin-cilium-twice", Error(1), &["the network plugin installs `cilium` already", "`network.cilium.values`"]),
     ("pods-twice", Error(1), &["`max-pods=200` of kubeletArgs contradicts `maxPods: 110`"]),
     ("pods-twice-equal", Valid, &[]),
     ("pods-twice-in-configuration", Error(1), &["`maxPods` of kubeletConfiguration is 90, but `maxPods` is 110"]),

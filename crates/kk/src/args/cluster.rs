@@ -51,7 +51,7 @@ pub struct CreateCluster {
     #[arg(long, conflicts_with = "artifact")]
     pub skip_pull_images: bool,
 
-    /// Do not install the addons in spec.addons; installed addons stay as they are
+    /// Do not install the addons in spec.addons, except those with `phase: network`; installed addons stay as they are
     #[arg(long)]
     pub skip_install_addons: bool,
 

@@ -8,7 +8,7 @@ use kk_engine::{Finding, Severity};
 use kk_util::sha256;
 use serde_json::json;
 
-use crate::base::artifacts::NOT_IN_BUNDLE;
+use crate::base::{artifacts::NOT_IN_BUNDLE, requirements::Workload};
 
 /// An addon of the file.
 pub(crate) struct Wanted {
@@ -20,8 +20,20 @@ pub(crate) struct Wanted {
     pub values: Option<Arc<[u8]>>,
     /// Its manifests.
     pub manifests: Vec<Part<ManifestSource>>,
+    /// If it is the network plugin of the file: the workloads without which it has to be installed again.
+    pub plugin: Option<&'static [Workload]>,
     /// Problems with files that it names on the control machine, or with the bundle.
     pub problems: Vec<Finding>,
+}
+
+/// The network plugin of the file, which kk installs as an addon.
+pub(crate) struct OwnAddon {
+    /// The addon, with the values of the file.
+    pub addon: Addon,
+    /// The values of kk, which the values of the file override.
+    pub values: String,
+    /// Its workloads.
+    pub workloads: &'static [Workload],
 }
 
 /// A chart or a file with objects.
@@ -40,6 +52,12 @@ impl Wanted {
     /// All addons of the file. Only the control machine is read: a server's chart or manifest is identified by name and version.
     pub(crate) fn all(spec: &Spec, bundle: Option<&Bundle>, store: &Store) -> Vec<Self> {
         spec.addons.iter().map(|addon| Self::of(addon, bundle, store)).collect()
+    }
+
+    /// The network plugin of the file.
+    pub(crate) fn own(own: OwnAddon, bundle: Option<&Bundle>, store: &Store) -> Self {
+        let values = Some(own.values.into_bytes().into());
+        Self { values, plugin: Some(own.workloads), ..Self::of(&own.addon, bundle, store) }
     }
 
     fn of(addon: &Addon, bundle: Option<&Bundle>, store: &Store) -> Self {
@@ -64,7 +82,7 @@ impl Wanted {
             .iter()
             .filter_map(|source| look.manifest(source).map_err(|finding| problems.push(finding)).ok());
         let manifests = manifests.collect();
-        Self { addon: addon.clone(), chart, values, manifests, problems }
+        Self { addon: addon.clone(), chart, values, manifests, plugin: None, problems }
     }
 
     /// The text of the addon's note: a checksum of everything that defines the addon. It reveals no value to its readers.

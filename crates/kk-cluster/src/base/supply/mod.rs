@@ -3,5 +3,5 @@
 mod addons;
 mod installer;
 
-pub(crate) use addons::{Wanted, left_out, not_fetched, source_in_manifest};
+pub(crate) use addons::{OwnAddon, Wanted, left_out, not_fetched, source_in_manifest};
 pub(crate) use installer::{Installer, pinned};

@@ -7,6 +7,7 @@ use kk_config::AddonPhase;
 use super::{needed, state};
 use crate::{
     base::{findings::Findings, host_layout::NOTES},
+    capabilities::network,
     model::inputs::Inputs,
 };
 
@@ -30,7 +31,11 @@ fn gone(inputs: &Inputs, states: &States<'_>, found: &mut Findings) {
     let mut gone: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (host, state) in states {
         let names = state.notes().map(|(name, _)| name);
-        for name in names.filter(|name| inputs.spec.addons.iter().all(|addon| addon.name != *name)) {
+        let is_listed = |name: &str| {
+            inputs.spec.addons.iter().any(|addon| addon.name == name)
+                || network::own_release(inputs.spec) == Some(name)
+        };
+        for name in names.filter(|name| !is_listed(name)) {
             gone.entry(name).or_default().push(&host.name);
         }
     }

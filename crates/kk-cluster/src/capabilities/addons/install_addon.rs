@@ -11,6 +11,7 @@ use super::state;
 use crate::{
     base::{
         host_layout::{KUBECTL, NOTES},
+        requirements::Workload,
         shell::script,
         slots,
         supply::Wanted,
@@ -67,7 +68,17 @@ pub(super) fn is_needed(inputs: &Inputs, wanted: &Wanted, facts: &Facts) -> bool
         return note(wanted).check(facts).is_needed();
     }
     let text = wanted.note();
-    !state::of_all(inputs).iter().any(|(_, state)| state.has(&wanted.addon, &text))
+    lacks_workload(inputs, wanted)
+        || !state::of_all(inputs).iter().any(|(_, state)| state.has(&wanted.addon, &text))
+}
+
+/// Whether the network plugin lost one of its workloads: helm does not notice that.
+fn lacks_workload(inputs: &Inputs, wanted: &Wanted) -> bool {
+    let is_there = |Workload { namespace, path, .. }: &Workload| {
+        let name = path.split_once('/').map_or(*path, |(_, name)| name);
+        inputs.state.workloads.contains_key(&format!("{namespace}/{name}"))
+    };
+    inputs.state.answered && !wanted.plugin.unwrap_or_default().iter().all(is_there)
 }
 
 /// Passes values, the chart and manifests as files next to the script, because they may contain secrets. They are removed with

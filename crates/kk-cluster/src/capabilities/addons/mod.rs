@@ -11,6 +11,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use state::STATE;
+
 use kk_artifact::Component;
 use kk_config::{AddonPhase, Host, Role, Spec};
 use kk_engine::{ProbeSpec, Task};

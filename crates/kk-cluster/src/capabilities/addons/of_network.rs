@@ -22,7 +22,7 @@ pub(crate) struct NetworkAddons;
 
 /// Whether a cluster of this file has such addons.
 pub(crate) fn has_any(spec: &Spec) -> bool {
-    spec.addons.iter().any(kk_config::Addon::is_of_network)
+    network::own_release(spec).is_some() || spec.addons.iter().any(kk_config::Addon::is_of_network)
 }
 
 fn wanted<'a>(inputs: &'a Inputs) -> impl Iterator<Item = &'a Wanted> {
@@ -71,6 +71,9 @@ impl Capability for NetworkAddons {
                 Some(previous) => work = work.needs(slots::network_addon_slot(previous)),
                 None => before.push(Box::new(mark())),
             }
+            if addon.plugin.is_some() {
+                before.push(Box::new(note(addon)));
+            }
             tasks.push(install_addon::with(inputs, addon, before, work).background());
         }
         Ok(tasks)
@@ -82,6 +85,12 @@ impl Capability for NetworkAddons {
         let removes = has_any(inputs.spec) || network::may_be_of_others(inputs.spec) || had_any();
         removes.then(|| network::remove_others(inputs)).into_iter().collect()
     }
+}
+
+/// The note of the network plugin. It is written before helm starts, because a failed helm may leave a part of the plugin.
+fn note(addon: &Wanted) -> File {
+    let values = addon.values.as_deref().unwrap_or_default();
+    File::text(network::note(&addon.addon.name), String::from_utf8_lossy(values)).mode(0o600)
 }
 
 /// As for manifests: a kubelet that has not read the Services refuses a pod, and a missing image takes time.

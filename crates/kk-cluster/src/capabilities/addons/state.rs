@@ -35,7 +35,7 @@ pub(super) const OBJECTS: &str = concat!(
     r#"{{if eq .kind "List"}}{{range .items}}{{template "object" .}}{{end}}{{else}}{{template "object" .}}{{end}}"#,
 );
 
-pub(super) const STATE: Question<State> = Question::new("addons", "echo end", State::parse);
+pub(crate) const STATE: Question<State> = Question::new("addons", "echo end", State::parse);
 
 /// Adds the question to the probe, so that it is answered in the same round trip as all others.
 pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {

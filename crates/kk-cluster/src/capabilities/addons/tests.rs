@@ -96,6 +96,11 @@ async fn addons_that_are_skipped_are_neither_installed_nor_reported_as_gone() {
         let findings = precheck(&create_cluster::capabilities(&wanted), &inputs);
         assert!(findings.iter().all(|finding| !finding.message.contains("addon")), "{findings:?}");
     }
+    // Without an addon that connects pods, nodes do not become ready.
+    let wanted = spec(directory.path(), &of_network(MANIFESTS));
+    let options = Options { skip_addons: true, ..Options::default() };
+    let session = testing::session_with(wanted.clone(), directory.path(), options);
+    assert_ne!(changes(&session, &testing::fresh(&wanted)).await, [""; 0]);
 }
 
 #[tokio::test]

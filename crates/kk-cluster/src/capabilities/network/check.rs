@@ -24,7 +24,7 @@ pub(super) fn asks(host: &Host, probe: &mut ProbeSpec) {
 }
 
 /// The note of a plugin, which contains the state that was last applied.
-fn note(plugin: &str) -> String {
+pub(super) fn note(plugin: &str) -> String {
     format!("{NOTES}/{plugin}.yaml")
 }
 

@@ -1,6 +1,7 @@
 //! Network plugins, in one directory each. Other directories use a plugin only through this module.
 
 mod check;
+mod cilium;
 pub(crate) mod flannel;
 mod none;
 mod remove;
@@ -10,28 +11,45 @@ use kk_config::{Host, NetworkPlugin, Spec};
 use kk_engine::{Facts, Task};
 
 use crate::{
-    base::shell::script,
-    model::{capability::Capability, inputs::Inputs},
+    base::{shell::script, supply::OwnAddon},
+    model::{capability::Capability, cluster::Cluster, inputs::Inputs},
 };
 
 /// The plugins that kk installs, by their names in the file. The manifest of a plugin has the same name.
-const INSTALLED: [(&str, &dyn Capability); 1] = [("flannel", &flannel::Flannel)];
+const INSTALLED: [(&str, &dyn Capability); 2] =
+    [("flannel", &flannel::Flannel), (cilium::NAME, &cilium::Cilium)];
 
 /// The plugin that the file specifies.
 pub(crate) fn capability(spec: &Spec) -> &'static dyn Capability {
     match spec.network.plugin {
         NetworkPlugin::Flannel(_) => &flannel::Flannel,
+        NetworkPlugin::Cilium => &cilium::Cilium,
         NetworkPlugin::None => &none::NoPlugin,
     }
+}
+
+/// The addon by which kk installs the plugin of the file, if the plugin is a chart.
+pub(crate) fn own_addon(cluster: &Cluster) -> Option<OwnAddon> {
+    (cluster.spec.network.plugin == NetworkPlugin::Cilium).then(|| cilium::addon(cluster))
+}
+
+/// The name of that addon.
+pub(crate) fn own_release(spec: &Spec) -> Option<&'static str> {
+    (spec.network.plugin == NetworkPlugin::Cilium).then_some(cilium::NAME)
+}
+
+/// The note that kk has installed a plugin.
+pub(crate) fn note(plugin: &str) -> String {
+    check::note(plugin)
 }
 
 /// The links of plugins that only addons or users install, with `*` for any end of a name.
 pub(crate) const INTERFACES_OF_OTHERS: &[&str] =
     &["cali*", "tunl*", "vxlan.calico", "cilium*", "lxc*", "kube-bridge", "kube-dummy-if"];
 
-/// Whether the user may have installed such a plugin without an addon.
+/// Whether a cluster of this file may have a plugin that [`remove_others`] knows, even without addons.
 pub(crate) fn may_be_of_others(spec: &Spec) -> bool {
-    spec.network.plugin == NetworkPlugin::None
+    matches!(spec.network.plugin, NetworkPlugin::Cilium | NetworkPlugin::None)
 }
 
 /// Removes what these plugins leave on nodes, by names that only they use.
@@ -44,7 +62,7 @@ pub(crate) fn remove_others(inputs: &Inputs) -> Task {
 pub(crate) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
     match inputs.spec.network.plugin {
         NetworkPlugin::Flannel(_) => flannel::AGENT.lacking(inputs),
-        NetworkPlugin::None => Vec::new(),
+        NetworkPlugin::Cilium | NetworkPlugin::None => Vec::new(),
     }
 }
 
@@ -52,7 +70,7 @@ pub(crate) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
 pub(crate) fn works(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
     match inputs.spec.network.plugin {
         NetworkPlugin::Flannel(_) => flannel::links::work(inputs, host, facts),
-        NetworkPlugin::None => true,
+        NetworkPlugin::Cilium | NetworkPlugin::None => true,
     }
 }
 
@@ -62,7 +80,7 @@ pub(crate) fn silence(inputs: &Inputs, facts: &Facts) -> Option<String> {
         NetworkPlugin::Flannel(_) => {
             facts.answer(&flannel::links::LINKS).unanswered().map(ToString::to_string)
         }
-        NetworkPlugin::None => None,
+        NetworkPlugin::Cilium | NetworkPlugin::None => None,
     }
 }
 

@@ -177,6 +177,7 @@ mod tests {
              bastion: {{address: 192.0.2.9, user: u, password: word-3, privateKey: {}}}\n  \
              registry: {{auths: {{hub.example.org: {{username: u, password: word-5}}}}}}\n  \
              addons: [{{name: a, sources: {{chart: {{path: a, values: [a.dbPassword=word-6], valuesFile: {}}}}}}}]\n  \
+             network: {{plugin: cilium, cilium: {{values: {{hubble: {{token: word-11}}}}}}}}\n  \
              kubesphere: {{image: 'hub.example.org/ks-installer:1', version: v3.4.1}}\n\
              ---\nkind: ClusterConfiguration\nmetadata: {{name: ks-installer}}\nspec:\n  \
              authentication: {{jwtSecret: word-8, oauthOptions: {{identityProviders: [{{provider: {{clientSecret: word-9}}}}]}}}}\n  \
@@ -200,6 +201,7 @@ mod tests {
             "word-8",
             "word-9",
             "word-10",
+            "word-11",
         ] {
             assert_eq!(session.redactor().text(&format!("it is {secret}.")), "it is ***.", "{secret}");
         }

@@ -21,7 +21,7 @@ use crate::{
         supply::{Installer, Wanted},
         templates::Templates,
     },
-    capabilities::{runtime, versions::of_cluster},
+    capabilities::{network, runtime, versions::of_cluster},
     commands::{create_cluster, delete_cluster, probe, session::requirements::requirements},
     model::{
         cluster::{Cluster, Presence, Scope, api_host},
@@ -114,11 +114,13 @@ impl Session {
         let wanted = wanted_programs(&cluster, &requirements);
         let programs = self.artifacts.programs(&cluster.versions, wanted).await;
         let programs = programs.map_err(|error| offline::name_all(&cluster, &requirements, error))?;
-        let addons = if cluster.options.skip_addons {
-            Vec::new()
-        } else {
-            Wanted::all(spec, cluster.options.bundle.as_deref(), &self.artifacts.store)
-        };
+        let (bundle, store) = (cluster.options.bundle.as_deref(), &self.artifacts.store);
+        let own = network::own_addon(&cluster).map(|own| Wanted::own(own, bundle, store));
+        let mut addons: Vec<Wanted> = own.into_iter().chain(Wanted::all(spec, bundle, store)).collect();
+        if cluster.options.skip_addons {
+            // Without these, no node becomes ready.
+            addons.retain(|addon| addon.addon.is_of_network());
+        }
         Ok(self.inputs(cluster, requirements, pki, programs, addons))
     }
 

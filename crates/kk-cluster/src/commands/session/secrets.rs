@@ -29,6 +29,7 @@ pub fn secrets_of(spec: &Spec) -> Vec<Secret> {
     let files = charts.filter_map(|chart| std::fs::read_to_string(chart.values_file.as_ref()?).ok());
     secrets.extend(files.flat_map(|text| secret_values(&text)));
     secrets.extend(secrets_of_registry(&spec.registry));
+    secrets.extend(secrets_in(&spec.network.cilium_values.clone().into()));
     if let Some(kubesphere) = &spec.kubesphere {
         secrets.extend(secrets_in(&kubesphere.configuration.clone().into()));
     }
