@@ -182,6 +182,8 @@ mod tests {
             &[
                 "/etc/cni/net.d/10-kuberouter.conflist",
                 "/etc/cni/net.d/10-mine.conf",
+                "/etc/cni/net.d/00-multus.conf",
+                "/run/multus/socket",
                 "/var/lib/mine/file",
                 "/sys/fs/bpf/mine/pin",
                 "/sys/fs/bpf/cilium/devices/pin",

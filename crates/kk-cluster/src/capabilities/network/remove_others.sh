@@ -1,5 +1,5 @@
-# Removes what network plugins of addons, or of the user, leave on a node. Each name belongs to one plugin alone: Calico, Cilium or
-# kube-router. Other plugins are not known here, and what they leave stays.
+# Removes what network plugins of addons, or of the user, leave on a node. Each name belongs to one plugin alone: Calico, Cilium,
+# kube-router or Multus. Other plugins are not known here, and what they leave stays.
 # shellcheck disable=SC2154 # pods, the range of pods, stands before this script
 kube_router=
 if [ -e /sys/class/net/kube-bridge ] || [ -e /etc/cni/net.d/10-kuberouter.conflist ]; then kube_router=yes; fi
@@ -69,6 +69,8 @@ fi
 
 rm -f /etc/cni/net.d/10-kuberouter.conflist /etc/cni/net.d/10-calico.conflist /etc/cni/net.d/calico-kubeconfig
 rm -f /etc/cni/net.d/05-cilium.conflist /opt/cni/bin/calico /opt/cni/bin/calico-ipam /opt/cni/bin/cilium-cni
+rm -f /etc/cni/net.d/00-multus.conf /opt/cni/bin/multus-shim
+rm -rf /etc/cni/net.d/multus.d /etc/cni/multus /run/multus /run/k8s.cni.cncf.io
 rm -f /etc/sysctl.d/99-zzz-override_cilium.conf
 rm -rf /var/lib/calico /var/log/calico /run/calico /var/lib/kube-router
 empty /run/cilium
