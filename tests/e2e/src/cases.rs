@@ -11,7 +11,7 @@ const ONLY: &str = "KK_E2E_CASES";
 /// A case of a scenario.
 pub(crate) trait Case {
     /// The name in reports.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 }
 
 /// Runs `one` with each case. After a failed case, the next one gets a new shared cluster.

@@ -23,14 +23,19 @@ pub(super) const GROUP: Group = Group {
             capability!("runtime"),
             capability!("programs"),
         ])],
-        &[Scenario::new("damage/2", "the second half of these damages", 520, 25, damage::run_second).covers(
-            &[
-                capability!("dns"),
-                capability!("kube_proxy"),
-                capability!("network"),
-                capability!("nodes"),
-                capability!("verify"),
-            ],
-        )],
+        &[Scenario::new(
+            "damage/2",
+            "the second half of these damages, and all settings of a host at once",
+            600,
+            30,
+            damage::run_second,
+        )
+        .covers(&[
+            capability!("dns"),
+            capability!("kube_proxy"),
+            capability!("network"),
+            capability!("nodes"),
+            capability!("verify"),
+        ])],
     ],
 };

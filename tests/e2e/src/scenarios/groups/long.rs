@@ -1,6 +1,6 @@
 //! The group `long`.
 
-use super::super::{kill_anywhere, kubesphere, offline, package, real_kernel, slow, upgrade};
+use super::super::{damage, kill_anywhere, kubesphere, offline, package, real_kernel, slow, upgrade};
 use crate::selection::When;
 use crate::suite::{Group, Scenario};
 
@@ -15,6 +15,15 @@ pub(super) const GROUP: Group = Group {
                 1800,
                 90,
                 kill_anywhere::run,
+            ),
+        ],
+        &[
+            Scenario::new(
+                "damage-files",
+                "each file of a control plane and of a worker, deleted or emptied, is repaired by one create",
+                3300,
+                150,
+                damage::run_files,
             ),
         ],
         &[

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// For a host that sends nothing: kk tries again, and each attempt has the time of the slowest question.
 const SILENCE: Duration = Duration::from_secs(330);
 
-/// What a host does to lie.
+/// How a host lies.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Means {
     /// Its SSH server runs `liar.sh` with this argument instead of the requested commands.

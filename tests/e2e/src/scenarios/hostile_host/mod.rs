@@ -96,7 +96,7 @@ fn create(ctx: &Context<'_>, site: &Site, patience: Duration) -> Result<KkRun> {
     KkRun::of(kk)
 }
 
-/// What happens while hosts lie. They are honest again afterwards, also after a failure.
+/// Calls `act` while hosts lie. They are honest again afterwards, also after a failure.
 fn lying<T>(ctx: &Context<'_>, lies: &[(&str, Means)], act: impl FnOnce() -> Result<T>) -> Result<T> {
     let begun = lies.iter().try_for_each(|(host, means)| begin(ctx, host, *means));
     let result = begun.and_then(|()| act());
