@@ -8,6 +8,10 @@ use crate::base::yaml::documents;
 /// The description that identifies kk's tokens in the cluster.
 pub(crate) const DESCRIPTION: &str = "kk: nodes join while the cluster is created";
 
+/// Hours for which a token is valid: longer than any run takes until its last node has joined. It matters only if a run is killed,
+/// because otherwise the task after the last join removes the token.
+pub(crate) const HOURS: u32 = 4;
+
 /// A bootstrap token of this run.
 #[derive(Clone)]
 pub(crate) struct Token {

@@ -40,8 +40,9 @@ pub(crate) fn init_documents(cluster: &Cluster, host: &Host, token: &Token) -> S
     init["bootstrapTokens"] = json!([{
         "token": token.text().expose(),
         "description": token::DESCRIPTION,
-        "ttl": "24h0m0s",
-        "usages": ["signing", "authentication"],
+        "ttl": format!("{}h0m0s", token::HOURS),
+        // Nodes verify the cluster by its CA, not by a signature that the token makes.
+        "usages": ["authentication"],
         "groups": ["system:bootstrappers:kubeadm:default-node-token"],
     }]);
     let [configuration, kubelet, proxy] = settings(cluster);
