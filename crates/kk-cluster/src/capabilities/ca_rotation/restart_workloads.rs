@@ -79,6 +79,21 @@ mod tests {
     }
 
     #[test]
+    fn workloads_restart_a_few_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = |number| format!("Deployment n d{number} - RollingUpdate - 1 1 -\n");
+        fs::write(directory.path().join("listed"), (0..60).map(line).collect::<String>()).unwrap();
+        let kubectl = "case \" $*\" in *' get deployments,'*) cat listed ;; *' patch '*) printf p >>log ;; *'rollout status'*) printf w >>log ;; esac";
+        testing::program(directory.path(), "kubectl", kubectl);
+        let library = "kk_uptime() { echo 1; }; kk_fail() { echo \"$*\" >&2; return 1; }";
+        let text = script(&[("value", "new"), ("only", "")], RESTART);
+        let output = testing::run_script(directory.path(), &format!("{library}\n{text}"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let [few, rest] = [25, 10].map(|count| "p".repeat(count) + &"w".repeat(count));
+        assert_eq!(fs::read_to_string(directory.path().join("log")).unwrap(), [&*few, &few, &rest].concat());
+    }
+
+    #[test]
     fn a_rollout_that_progresses_is_waited_for_and_one_that_stands_still_is_an_error() {
         let (ok, said, _) =
             restart(&["10 0", "20 0", "30 0", "40 0", "50 0", "60 0", "70 0", "80 0", "90 0"]);
