@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
@@ -22,7 +22,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 /// How often certificate files are checked.
@@ -34,6 +34,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const HEAD: Duration = Duration::from_secs(10);
 /// Time for the body of a request.
 const BODY: Duration = Duration::from_secs(30);
+
+const KIB: usize = 1 << 10;
 
 /// Certificate files of a server.
 #[derive(Clone, Debug)]
@@ -90,12 +92,22 @@ impl TlsFiles {
 pub struct Limits {
     requests: Semaphore,
     largest: usize,
+    /// KiB of all bodies.
+    space: Semaphore,
 }
 
 impl Limits {
-    /// So many requests at the same time, with bodies of at most `largest` bytes.
-    pub fn new(requests: usize, largest: usize) -> Arc<Self> {
-        Arc::new(Self { requests: Semaphore::new(requests), largest })
+    /// So many requests at the same time, with bodies of at most `largest` bytes each and `together` bytes in total.
+    pub fn new(requests: usize, largest: usize, together: usize) -> Arc<Self> {
+        let space = Semaphore::new(together.div_ceil(KIB));
+        Arc::new(Self { requests: Semaphore::new(requests), largest, space })
+    }
+
+    /// Reserves memory for a body: its declared size, or the largest one if it declares none. `None` if there is too little.
+    fn reserve(&self, body: &Body) -> Option<SemaphorePermit<'_>> {
+        let size = body.size_hint().upper().and_then(|size| usize::try_from(size).ok());
+        let size = size.map_or(self.largest, |size| size.min(self.largest));
+        self.space.try_acquire_many(u32::try_from(size.div_ceil(KIB)).ok()?).ok()
     }
 }
 
@@ -105,6 +117,9 @@ pub async fn limit(State(limits): State<Arc<Limits>>, request: Request, next: Ne
         return (StatusCode::TOO_MANY_REQUESTS, "too many requests at the same time\n").into_response();
     };
     let (head, body) = request.into_parts();
+    let Some(_space) = limits.reserve(&body) else {
+        return (StatusCode::TOO_MANY_REQUESTS, "too many large requests at the same time\n").into_response();
+    };
     match tokio::time::timeout(BODY, axum::body::to_bytes(body, limits.largest)).await {
         Err(_) => (StatusCode::REQUEST_TIMEOUT, "the request came too slowly\n").into_response(),
         Ok(Err(_)) => (StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broken\n").into_response(),
@@ -188,7 +203,7 @@ mod tests {
 
     /// Takes one request at a time, with ten bytes.
     fn router() -> Router {
-        let limits = axum::middleware::from_fn_with_state(Limits::new(1, 10), limit);
+        let limits = axum::middleware::from_fn_with_state(Limits::new(1, 10, KIB), limit);
         Router::new().route("/", post(async |body: String| body)).layer(limits)
     }
 
@@ -208,5 +223,22 @@ mod tests {
         });
         assert_eq!((slow, second), (StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS));
         assert_eq!(status(&router, "0".into()).await, StatusCode::OK, "the turn is free again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_have_a_limit_in_total() {
+        let limits = axum::middleware::from_fn_with_state(Limits::new(9, 4 * KIB, 6 * KIB), limit);
+        let router = Router::new().route("/", post(async |_: String| ())).layer(limits);
+        let body = |size| Body::from("0".repeat(size));
+        // Without a declared size, memory is reserved for the largest one.
+        let never = Body::from_stream(stream::pending::<io::Result<&str>>());
+        let (slow, others) = tokio::join!(status(&router, never), async {
+            tokio::task::yield_now().await;
+            [status(&router, body(2 * KIB)).await, status(&router, body(2 * KIB + 1)).await]
+        });
+        assert_eq!(slow, StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(others, [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS]);
+        assert_eq!(status(&router, body(4 * KIB)).await, StatusCode::OK, "the memory is free again");
+        assert_eq!(status(&router, body(4 * KIB + 1)).await, StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

@@ -23,12 +23,14 @@ use crate::webhook::server::{Limits, limit};
 const AT_ONCE: usize = 64;
 /// Largest request in bytes: an object before and after a change. The API server accepts 3 MiB for each.
 const LARGEST: usize = 16 << 20;
+/// Bytes of all requests at the same time. Clients need no certificate by default, and must not exhaust the memory.
+const TOGETHER: usize = 64 << 20;
 
 pub(super) fn router(webhooks: Arc<Webhooks>) -> Router {
     Router::new()
         .route("/hooks/{*id}", post(answer))
         .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(Limits::new(AT_ONCE, LARGEST), limit))
+        .layer(from_fn_with_state(Limits::new(AT_ONCE, LARGEST, TOGETHER), limit))
         .with_state(webhooks)
 }
 

@@ -21,14 +21,14 @@ use crate::webhook::{Conversions, Step};
 const AT_ONCE: usize = 8;
 /// How long the API server waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Largest request in bytes: the API server has a whole list converted at once.
+/// Largest request in bytes, and all requests at the same time: the API server has a whole list converted at once.
 const LARGEST: usize = 256 << 20;
 
 pub(super) fn router(webhooks: Arc<Webhooks>) -> Router {
     Router::new()
         .route("/{crd}", post(answer))
         .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(Limits::new(AT_ONCE, LARGEST), limit))
+        .layer(from_fn_with_state(Limits::new(AT_ONCE, LARGEST, LARGEST), limit))
         .with_state(webhooks)
 }
 

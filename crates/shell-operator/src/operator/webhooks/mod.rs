@@ -112,6 +112,13 @@ impl Webhooks {
     /// Serves until the operator ends; cancels `listens` when it works for the first time.
     async fn serve(&self, server: &WebhookServer, router: Router, kind: Kind, listens: &CancellationToken) {
         let mut attempts = Attempts::new(kind, "server");
+        if server.tls.client_ca.is_empty() {
+            tracing::warn!(
+                "clients of the webhook server on {} need no certificate: each client that reaches it can call the hooks \
+                 (see --validating-webhook-client-ca, --conversion-webhook-client-ca)",
+                server.listen
+            );
+        }
         loop {
             let begun = || {
                 attempts.good(self);
