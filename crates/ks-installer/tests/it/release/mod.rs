@@ -150,7 +150,10 @@ async fn images_come_from_the_users_registry_also_where_a_controller_reads_them(
         }
         assert!(images.iter().all(|image| image.starts_with("r.local:5000/ks/")), "{name}: {images:?}");
         if name == "prometheus-operator" {
+            // Without this object, the Service that the operator creates would stay.
+            assert_eq!(named(&objects, "Service", "kubelet")["metadata"]["namespace"], "kube-system");
             let args = objects.iter().map(Value::to_string).collect::<String>();
+            assert!(args.contains("--kubelet-service=kube-system/kubelet"));
             assert!(
                 args.contains(
                     "--prometheus-config-reloader=r.local:5000/ks/prometheus-config-reloader:v0.55.1"
