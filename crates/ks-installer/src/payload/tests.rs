@@ -184,3 +184,13 @@ fn a_core_takes_along_what_its_controllers_leave() {
         }
     }
 }
+
+#[test]
+fn the_core_of_version_4_takes_along_the_permissions_that_installed_extensions() {
+    let definitions = definitions("v4.1.3");
+    let traces = &definitions["core"].remove.traces;
+    for kind in ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"] {
+        let trace = traces.iter().find(|trace| trace.kind == kind).unwrap();
+        assert!(trace.deleted_with.iter().any(|key| key == "kubesphere.io/extension-ref"), "{kind}");
+    }
+}

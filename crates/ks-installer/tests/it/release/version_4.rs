@@ -25,10 +25,14 @@ async fn the_chart_of_version_4_is_rendered_the_same_each_time() {
     }
     assert_eq!(named(&first, "Service", "ks-console")["spec"]["ports"][0]["nodePort"], 30881);
     assert_eq!(named(&first, "User", "admin")["spec"]["password"], generated["admin"]);
+    let config = named(&first, "ConfigMap", "kubesphere-config")["data"]["kubesphere.yaml"].as_str().unwrap();
+    assert!(config.contains("imageRegistry: \"r.local:5000\""), "extensions have another registry: {config}");
     let mut images = BTreeSet::new();
     for object in &first {
         images_of(object, &mut images);
     }
+    images.extend(release.renderer.extra_images(&release.payload().components()["core"], &spec).unwrap());
+    assert!(images.contains("r.local:5000/kubesphere/kubectl:v1.27.16"), "{images:?}");
     assert!(
         !images.is_empty() && images.iter().all(|image| image.starts_with("r.local:5000/")),
         "{images:?}"
