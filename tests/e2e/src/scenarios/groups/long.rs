@@ -1,6 +1,8 @@
 //! The group `long`.
 
-use super::super::{damage, kill_anywhere, kubesphere, offline, package, real_kernel, slow, upgrade};
+use super::super::{
+    FROM, TO, damage, kill_anywhere, kubesphere, offline, package, real_kernel, slow, upgrade,
+};
 use crate::selection::When;
 use crate::suite::{Group, Scenario};
 
@@ -52,11 +54,15 @@ pub(super) const GROUP: Group = Group {
         &[
             Scenario::new(
                 "kubesphere-real",
-                "KubeSphere 3.4.1 itself, from images and a release that are given: log in, make a workspace, again, remove",
-                900,
-                60,
+                "KubeSphere itself, from images and a release that are given: core, monitoring or an extension, upgrade, removal",
+                2700,
+                150,
                 kubesphere::real::run,
-            ),
+            )
+            .needs(&[
+                "--kubernetes", FROM, "--kubernetes", TO, "--with", "helm", "--with",
+                "local-path-provisioner", "--with", "servers",
+            ]),
         ],
         &[
             Scenario::new(

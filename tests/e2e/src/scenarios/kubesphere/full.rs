@@ -16,7 +16,7 @@ use crate::registry;
 use crate::site::Site;
 
 /// Namespace of Prometheus and its like.
-const MONITORING: &str = "kubesphere-monitoring-system";
+pub(super) const MONITORING: &str = "kubesphere-monitoring-system";
 /// Components that `kk-lab` builds for the payload, only on request.
 const ON_DEMAND: [&str; 8] = [
     "alertmanager",
@@ -134,7 +134,7 @@ impl Lab<'_> {
     }
 
     /// The API of metrics answers for each node.
-    fn nodes_are_measured(&self) -> Result<()> {
+    pub(super) fn nodes_are_measured(&self) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         ctx.until("kubectl top knows all nodes", PATIENCE, || {
             let said = ctx.kubectl(site, "top nodes --no-headers").unwrap_or_default();
@@ -228,7 +228,7 @@ impl Lab<'_> {
     }
 
     /// Prometheus, queried through its Service, has so many targets of a job, and reaches all of them.
-    fn targets_are(&self, job: &str, expected: usize) -> Result<()> {
+    pub(super) fn targets_are(&self, job: &str, expected: usize) -> Result<()> {
         let mut last = String::new();
         let patience = PATIENCE + Duration::from_mins(1);
         let found = self.ctx.until(&format!("Prometheus has {expected} targets {job}"), patience, || {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{Lab, NAMESPACE, PATIENCE, with_installer};
 use crate::checks;
 use crate::context::Context;
+use crate::kk::KkRun;
 
 /// Kinds that change by themselves: objects of Kubernetes' own controllers, and signs of life.
 const MOVING: [&str; 13] = [
@@ -46,7 +47,7 @@ const EXCEPTIONS: [(&str, &str); 12] = [
 ];
 
 /// The namespace of a user.
-const PROJECT: &str = "project";
+pub(super) const PROJECT: &str = "project";
 /// Of a whole KubeSphere.
 const REMOVED_WITHIN: Duration = Duration::from_mins(8);
 
@@ -67,14 +68,12 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
             Ok(roles.contains("role-template-view-basic").then_some(()))
         })?;
         lab.nothing_to_do(&controlled)?;
-        lab.removes(&before)?;
+        lab.removes(|after| differences(&before, after))?;
 
         // The whole cluster is deleted while KubeSphere is in it.
         ctx.kk_ok(&controlled, "create", &[])?;
         let run = ctx.kk_ok(&controlled, "delete", &[])?;
-        let said = &run.finished.stdout;
-        ensure!(said.contains("removed before the hosts"), "KubeSphere was not removed first:\n{said}");
-        Ok(())
+        is_removed_first(&run)
     })
 }
 
@@ -87,24 +86,30 @@ impl Lab<'_> {
             }
         })?;
         self.ctx.kk_ok(&bare, "create", &[])?;
+        self.makes_a_project()?;
+        self.dump()
+    }
+
+    /// A namespace of a user with an object in it.
+    pub(super) fn makes_a_project(&self) -> Result<()> {
         for object in [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PROJECT, "labels": {"kept": "theirs"}}}),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": PROJECT}, "data": {"a": "b"}}),
         ] {
-            self.ctx.apply(&bare, &object.to_string())?;
+            self.ctx.apply(&self.site, &object.to_string())?;
         }
-        self.dump()
+        Ok(())
     }
 
-    /// Deletes the object and waits until it is gone. Everything is as before the installation, and namespaces and administrators
-    /// work as before.
-    pub(super) fn removes(&self, before: &Dump) -> Result<()> {
+    /// Deletes the object and waits until it is gone. Then `differ` must find no difference from the API before the installation,
+    /// and namespaces and administrators work as before.
+    pub(super) fn removes(&self, differ: impl Fn(&Dump) -> Vec<String>) -> Result<()> {
         let (ctx, site) = (self.ctx, &self.site);
         ctx.kubectl(site, &format!("-n {NAMESPACE} delete cc ks-installer --wait=false"))?;
         ctx.until("everything is removed", REMOVED_WITHIN, || {
             Ok(ctx.kubectl(site, "get cc -A --ignore-not-found -o name")?.trim().is_empty().then_some(()))
         })?;
-        self.is_as_before(before)?;
+        self.is_as_before(differ)?;
         // No controller handles finalizers of namespaces any more.
         ctx.kubectl(site, &format!("delete namespace {PROJECT} --wait=false"))?;
         ctx.until("a namespace of a user can be deleted", PATIENCE, || {
@@ -144,16 +149,15 @@ impl Lab<'_> {
         Ok(checks::items(&list).map(|object| (name(object), still(object))).collect())
     }
 
-    /// Compares with the first dump; explained differences are allowed.
-    pub(super) fn is_as_before(&self, before: &Dump) -> Result<()> {
+    /// Waits until `differ` finds no difference from the first dump.
+    fn is_as_before(&self, differ: impl Fn(&Dump) -> Vec<String>) -> Result<()> {
         // Controllers of Kubernetes remove what belonged to others.
-        let mut differ = Vec::new();
+        let mut found = Vec::new();
         let seen = self.ctx.until("the API is as before", PATIENCE, || {
-            let after = self.dump()?;
-            differ = differences(before, &after);
-            Ok(differ.is_empty().then_some(()))
+            found = differ(&self.dump()?);
+            Ok(found.is_empty().then_some(()))
         });
-        ensure!(seen.is_ok(), "after the removal there are differences: {}", differ.join("\n"));
+        ensure!(seen.is_ok(), "after the removal there are differences: {}", found.join("\n"));
         Ok(())
     }
 }
@@ -184,11 +188,19 @@ fn still(object: &Value) -> Value {
     object
 }
 
-fn is_explained(object: &str) -> bool {
+/// Errors: `kk delete cluster` did not remove KubeSphere before the hosts.
+pub(super) fn is_removed_first(run: &KkRun) -> Result<()> {
+    let said = &run.finished.stdout;
+    ensure!(said.contains("removed before the hosts"), "KubeSphere was not removed first:\n{said}");
+    Ok(())
+}
+
+pub(super) fn is_explained(object: &str) -> bool {
     EXCEPTIONS.iter().any(|(beginning, _)| object.starts_with(beginning))
 }
 
-fn differences(before: &Dump, after: &Dump) -> Vec<String> {
+/// Differences that nothing in [`EXCEPTIONS`] explains.
+pub(super) fn differences(before: &Dump, after: &Dump) -> Vec<String> {
     let added = after.keys().filter(|name| !before.contains_key(*name));
     let all = before.keys().chain(added).filter(|name| !is_explained(name));
     all.filter_map(|name| match (before.get(name), after.get(name)) {

@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use super::remove::differences;
 use super::{Lab, NAMESPACE, PATIENCE, with_installer};
 use crate::checks;
 use crate::context::Context;
@@ -35,7 +36,7 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
             ensure!(uids(lab, "core-stand-in")? == core, "another component was made again");
         }
         lab.nothing_to_do(&lab.controlled(true)?)?;
-        lab.removes(&before_all)
+        lab.removes(|after| differences(&before_all, after))
     })
 }
 
