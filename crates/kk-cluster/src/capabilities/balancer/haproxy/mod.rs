@@ -55,6 +55,11 @@ impl Capability for Haproxy {
         runs_on(host).then(image).into_iter().collect()
     }
 
+    /// A kubelet that starts without the directory looks for it only every 20 s.
+    fn directories(&self, _spec: &Spec) -> Vec<String> {
+        vec!["/etc/kubernetes/manifests".to_owned()]
+    }
+
     fn ports(&self, _spec: &Spec, host: &Host) -> Vec<Port> {
         let ports = [ControlPlaneEndpoint::API_SERVER_PORT, HEALTH_PORT];
         if runs_on(host) { ports.map(|port| Port::tcp(port, "haproxy")).to_vec() } else { Vec::new() }
