@@ -107,12 +107,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let redactor = Redactor::new(["hunter2".to_owned()]);
         let trace = Trace::create(directory.path(), redactor).unwrap();
-        let output = Output {
-            code: 3,
-            stdout: "private key".into(),
-            stderr: "no hunter2 here".into(),
-            ..Output::default()
-        };
+        let output = Output { code: 3, stdout: "private key".into(), stderr: "no hunter2 here".into() };
         let host = trace.connection(Arc::new(FakeHost::new("node1").on("login", output)));
         assert_eq!(host.run(Command::new("login\n--password hunter2")).await.unwrap().code, 3);
 
