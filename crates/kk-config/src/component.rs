@@ -124,6 +124,8 @@ components! {
             flannel_cni_plugin = "flannelCniPlugin";
         /// Tag of haproxy's image, such as 3.2.22-alpine.
         Haproxy = image("haproxy", DOCKER, "library/haproxy", ""), haproxy = "haproxy";
+        /// Version of kube-vip's image.
+        KubeVip = image("kube-vip", "ghcr.io", "kube-vip/kube-vip", "v"), kube_vip = "kubeVip";
         /// Version of Cilium, of its chart and of its images.
         Cilium = image("cilium", QUAY, "cilium/cilium", "v"), cilium = "cilium";
     }

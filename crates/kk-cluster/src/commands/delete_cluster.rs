@@ -12,6 +12,7 @@ use crate::{
     capabilities::{
         addons::NetworkAddons,
         auto_renew::AutoRenew,
+        balancer,
         etcd::Etcd,
         etcd_backup::EtcdBackup,
         kube_proxy::{Ipvs, KubeProxy},
@@ -63,6 +64,7 @@ pub(crate) fn capabilities(spec: &Spec) -> Capabilities {
         &KubeProxy,
         network::capability(spec),
         &NetworkAddons,
+        balancer::capability(spec),
         &Nodes,
         &Os,
         &Kubeconfig,

@@ -60,6 +60,11 @@ impl<'a> Endpoint<'a> {
         }
     }
 
+    /// The address that kube-vip adds to a control plane.
+    pub(crate) fn virtual_address(&self) -> Option<Ipv4Addr> {
+        self.settings.address.filter(|_| matches!(self.settings.balancer, Balancer::KubeVip(_)))
+    }
+
     /// `domain:port`.
     pub(crate) fn authority(&self) -> String {
         format!("{}:{}", self.settings.domain, self.settings.port)

@@ -2,8 +2,8 @@
 
 use super::syntax;
 use crate::findings::{At, Findings};
-use crate::spec::{Balancer, ControlPlaneEndpoint, Host, Role};
-use crate::v1alpha2::{self, InternalLoadbalancer};
+use crate::spec::{Balancer, Bgp, ControlPlaneEndpoint, Host, KubeVip, Role};
+use crate::v1alpha2::{self, InternalLoadbalancer, KubeVipMode};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -23,16 +23,17 @@ pub(super) fn endpoint(
         names.iter().filter_map(host).map(|host| host.internal_address).collect();
 
     let given = doc.address.as_deref().and_then(|text| own_address(text, at.key("address"), out));
-    if doc.internal_loadbalancer == Some(InternalLoadbalancer::Haproxy) {
-        return haproxy(doc, hosts, at, out);
+    match doc.internal_loadbalancer {
+        Some(InternalLoadbalancer::Haproxy) => return haproxy(doc, hosts, at, out),
+        Some(InternalLoadbalancer::KubeVip) => return kube_vip(doc, given, hosts, at, out),
+        None => {}
     }
-    refuse_kube_vip(doc.internal_loadbalancer, at.key("internalLoadbalancer"), out);
     let external_address = given.is_some_and(|address| !control_planes.contains(&address));
     let readable = doc.address.is_none() || given.is_some();
     let direct = readable && !external_address && !doc.external_dns;
     let address = given.or_else(|| control_planes.first().copied().filter(|_| !doc.external_dns));
     check_domain(&doc, address, hosts, at.key("domain"), out);
-    if direct && control_planes.len() > 1 && doc.internal_loadbalancer.is_none() {
+    if direct && control_planes.len() > 1 {
         let number = control_planes.len();
         // A user who names a control plane has decided.
         if let Some(address) = given {
@@ -163,9 +164,93 @@ fn check_domain(
     }
 }
 
-fn refuse_kube_vip(kind: Option<InternalLoadbalancer>, at: At<'_>, out: &mut Findings<'_>) {
-    if kind == Some(InternalLoadbalancer::KubeVip) {
-        out.error(at, "the load balancer `kube-vip` cannot be installed yet", ANY_LOAD_BALANCER);
+/// The autonomous system of KubeKey's kube-vip.
+const ASN: u32 = 65000;
+
+/// Environment variables of kube-vip that kk sets.
+const OF_KK: [&str; 17] = [
+    "address",
+    "bgp_as",
+    "bgp_enable",
+    "bgp_peers",
+    "bgp_routerid",
+    "cp_enable",
+    "cp_namespace",
+    "k8s_config_file",
+    "kubernetes_addr",
+    "lb_enable",
+    "port",
+    "svc_enable",
+    "vip_arp",
+    "vip_interface",
+    "vip_leaderelection",
+    "vip_nodename",
+    "vip_subnet",
+];
+
+/// With kube-vip the name resolves to an address that one of the control planes has.
+fn kube_vip(
+    doc: v1alpha2::ControlPlaneEndpoint,
+    given: Option<Ipv4Addr>,
+    hosts: &[Host],
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) -> ControlPlaneEndpoint {
+    if doc.address.is_none() {
+        out.missing(
+            at,
+            "kube-vip needs an address",
+            "set `controlPlaneEndpoint.address` to a free address of the control planes' network",
+        );
+    }
+    let is_own = |host: &&Host| {
+        given.is_some_and(|given| host.internal_address == given || host.address == given.to_string())
+    };
+    if let Some(host) = hosts.iter().find(is_own) {
+        let message = format!("the address of kube-vip is the address of host `{}`", host.name);
+        out.error(at.key("address"), message, "give an address that no host has");
+    }
+    if doc.external_dns {
+        out.error(
+            at.key("externalDNS"),
+            "kube-vip starts after the nodes have joined, so kk has to change the name of the API then",
+            "remove `externalDNS`: kk writes the name into /etc/hosts; or use a load balancer of your own",
+        );
+    }
+    if doc.port != ControlPlaneEndpoint::API_SERVER_PORT {
+        let message = format!("nothing listens on port {}: API servers listen on 6443", doc.port);
+        out.error(at.key("port"), message, "use 6443");
+    }
+    check_domain(&doc, given, hosts, at.key("domain"), out);
+    let settings = doc.kubevip;
+    let at = at.key("kubevip");
+    let is_bgp = settings.mode == Some(KubeVipMode::Bgp);
+    if is_bgp && settings.peers.is_empty() {
+        out.error(
+            at,
+            "kube-vip in mode BGP has no router to announce its address to",
+            "list routers as `kubevip.peers`, each with `address` and `asn`; or use mode ARP",
+        );
+    }
+    if !is_bgp && !settings.peers.is_empty() {
+        out.error(at.key("peers"), "only mode BGP uses peers", "set `mode: BGP`, or remove `peers`");
+    }
+    for name in settings.env.keys().filter(|name| OF_KK.contains(&name.as_str())) {
+        let at = at.key("env").name(name);
+        out.error(at, format!("kk itself sets `{name}` of kube-vip"), "remove it");
+    }
+    let bgp = || Bgp { asn: settings.asn.unwrap_or(ASN), peers: settings.peers.clone() };
+    ControlPlaneEndpoint {
+        domain: doc.domain,
+        address: given,
+        port: doc.port,
+        external_dns: false,
+        external_address: true,
+        balancer: Balancer::KubeVip(KubeVip {
+            bgp: is_bgp.then(bgp),
+            interface: settings.interface,
+            env: settings.env,
+        }),
     }
 }
 

@@ -6,7 +6,6 @@ use crate::yaml::{Node, Value};
 
 /// Paths of the fields. Remove the line of a field that gets an effect.
 const WITHOUT_EFFECT: &[&str] = &[
-    "spec.controlPlaneEndpoint.kubevip",
     "spec.system.ntpServers",
     "spec.system.timezone",
     "spec.system.rpms",

@@ -1,5 +1,7 @@
 //! The endpoint of the API.
 
+use crate::v1alpha2::BgpPeer;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// The name, address and port under which the API is reached.
@@ -28,6 +30,28 @@ pub enum Balancer {
     None,
     /// haproxy on every node that is not a control plane.
     Haproxy,
+    /// kube-vip on the control planes, of which one has the address.
+    KubeVip(KubeVip),
+}
+
+/// Settings of kube-vip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubeVip {
+    /// The routers to which the control planes announce the address. `None`: by ARP, in the network of the control planes.
+    pub bgp: Option<Bgp>,
+    /// The network interface of the address, instead of the one with the host's internal address.
+    pub interface: Option<String>,
+    /// Further environment variables.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Settings of BGP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bgp {
+    /// Autonomous system of the control planes.
+    pub asn: u32,
+    /// At least one router.
+    pub peers: Vec<BgpPeer>,
 }
 
 impl ControlPlaneEndpoint {

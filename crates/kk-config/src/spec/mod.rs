@@ -19,7 +19,7 @@ mod source;
 
 pub use crate::v1alpha2::{Dns, Etcd, Registry, RegistryAuth, System};
 pub use addon::{Addon, AddonChart};
-pub use endpoint::{Balancer, ControlPlaneEndpoint};
+pub use endpoint::{Balancer, Bgp, ControlPlaneEndpoint, KubeVip};
 pub use host::{Arch, Bastion, Host, PrivateKey, Role, Taint, TaintEffect};
 pub use image::ImageName;
 pub use kubernetes::{EncryptionAlgorithm, Kubernetes, ProxyMode};

@@ -2,17 +2,19 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// How nodes and users reach the API.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ControlPlaneEndpoint {
-    /// The load balancer that kk installs for the API: `haproxy`. `kube-vip` is refused. Absent: the `address` of your own, or
-    /// the only control plane.
+    /// The load balancer that kk installs for the API: `haproxy`, or `kube-vip` with a free `address`. Absent: the `address` of
+    /// your own, or the only control plane.
     pub internal_loadbalancer: Option<InternalLoadbalancer>,
     /// Name of the API; written to `/etc/hosts` of every host unless `externalDNS`.
     pub domain: String,
-    /// Your own load balancer's IPv4 address; the first control plane's internal address when absent.
+    /// Your own load balancer's IPv4 address, or the free address for kube-vip; the first control plane's internal address when
+    /// absent.
     pub address: Option<String>,
     /// Port of the API behind `domain`.
     #[schemars(range(min = 1))]
@@ -53,6 +55,27 @@ pub enum InternalLoadbalancer {
 pub struct KubeVip {
     /// `ARP` (default) or `BGP`.
     pub mode: Option<KubeVipMode>,
+    /// Network interface of the address with `ARP`; the one with the host's internal address when absent.
+    pub interface: Option<String>,
+    /// Autonomous system of the control planes with `BGP`; 65000 when absent.
+    pub asn: Option<u32>,
+    /// Routers for `BGP`.
+    pub peers: Vec<BgpPeer>,
+    /// Further environment variables of kube-vip, such as `vip_leaseduration`.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A router to which kube-vip announces its address.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct BgpPeer {
+    /// Its IPv4 address.
+    pub address: std::net::Ipv4Addr,
+    /// Its autonomous system.
+    pub asn: u32,
+    /// Whether it is in another network than the control planes.
+    #[serde(default)]
+    pub multihop: bool,
 }
 
 /// How kube-vip announces its address.

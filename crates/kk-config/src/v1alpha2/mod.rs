@@ -17,7 +17,7 @@ mod system;
 
 pub use addons::{Addon, AddonChart, AddonPhase, AddonSources, AddonYaml, KubeSphere, OpenEbs, Storage};
 pub use dns::{CoreDns, Dns, ExternalZone, NodeLocalDns};
-pub use endpoint::{ControlPlaneEndpoint, InternalLoadbalancer, KubeVip, KubeVipMode};
+pub use endpoint::{BgpPeer, ControlPlaneEndpoint, InternalLoadbalancer, KubeVip, KubeVipMode};
 pub use etcd::{Etcd, EtcdLogLevel, EtcdMetrics, EtcdType, ExternalEtcd};
 pub use host::{Bastion, Host};
 pub use known_plugins::{

@@ -17,18 +17,18 @@ enum Why {
     Calico,
     Cilium,
     Haproxy,
-    KubeVip,
+    KubeVipPeers,
     Docker,
     OldKubernetes,
 }
 
-use Why::{Calico, Cilium, Docker, Haproxy, KubeVip, OldKubernetes};
+use Why::{Calico, Cilium, Docker, Haproxy, KubeVipPeers, OldKubernetes};
 
 /// Reasons that no longer apply, because kk can install this.
 const INSTALLED: &[Why] = &[Cilium, Haproxy];
 
 impl Why {
-    const ALL: [Self; 6] = [Calico, Cilium, Haproxy, KubeVip, Docker, OldKubernetes];
+    const ALL: [Self; 6] = [Calico, Cilium, Haproxy, KubeVipPeers, Docker, OldKubernetes];
 
     /// The beginning of the error.
     fn message(self) -> &'static str {
@@ -36,7 +36,7 @@ impl Why {
             Calico => "the network plugin `calico` cannot be installed",
             Cilium => "the network plugin `cilium` cannot be installed",
             Haproxy => "the load balancer `haproxy` cannot be installed",
-            KubeVip => "the load balancer `kube-vip` cannot be installed",
+            KubeVipPeers => "kube-vip in mode BGP has no router",
             Docker => "the container runtime `docker` is not supported",
             OldKubernetes => "Kubernetes v1.",
         }
@@ -51,8 +51,8 @@ const CASES: [(&str, &[Why]); 20] = [
     ("04-three-all-roles-haproxy-kubesphere", &[Calico, Haproxy]),
     ("05-ha-haproxy-workers", &[Calico, Haproxy]),
     ("06-ha-haproxy-ranges", &[Calico, Haproxy]),
-    ("07-ha-kube-vip", &[Calico, KubeVip]),
-    ("08-ha-kube-vip-bgp", &[Cilium, KubeVip]),
+    ("07-ha-kube-vip", &[Calico]),
+    ("08-ha-kube-vip-bgp", &[Cilium, KubeVipPeers]),
     ("09-ha-external-balancer", &[Calico]),
     ("10-harbor", &[Calico]),
     ("11-offline-registry-ntp", &[Calico]),

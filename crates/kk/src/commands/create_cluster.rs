@@ -89,7 +89,9 @@ fn endpoint(spec: &Spec) -> String {
     let endpoint = &spec.control_plane_endpoint;
     let address = match endpoint.balancer {
         Balancer::Haproxy => " (on the nodes; from elsewhere use a control plane)".to_owned(),
-        Balancer::None => endpoint.address.map_or_else(String::new, |address| format!(" ({address})")),
+        Balancer::None | Balancer::KubeVip(_) => {
+            endpoint.address.map_or_else(String::new, |address| format!(" ({address})"))
+        }
     };
     format!("https://{}:{}{address}", endpoint.domain, endpoint.port)
 }

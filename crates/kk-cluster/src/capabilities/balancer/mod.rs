@@ -5,13 +5,14 @@
 //! longer names is removed last, so a change of the kind is a move of the API.
 
 pub(crate) mod haproxy;
+pub(crate) mod kube_vip;
 mod none;
 mod switch_name;
 
 use std::time::Duration;
 
-use kk_config::{Balancer, Spec};
-use kk_engine::{Facts, Task, actions::WaitUntil};
+use kk_config::{Balancer, Host, Spec};
+use kk_engine::{Facts, ProbeSpec, Task, actions::WaitUntil};
 
 use crate::{
     base::{host_layout::KUBELET_CONF, shell::script},
@@ -24,6 +25,7 @@ pub(crate) fn capability(spec: &Spec) -> &'static dyn Capability {
     match spec.control_plane_endpoint.balancer {
         Balancer::None => &none::NoBalancer,
         Balancer::Haproxy => &haproxy::Haproxy,
+        Balancer::KubeVip(_) => &kube_vip::KubeVip,
     }
 }
 
@@ -34,8 +36,15 @@ fn tasks(inputs: &Inputs, start: Vec<Task>) -> Vec<Task> {
         switch_name::task(inputs),
         finish_moves::task(inputs),
         haproxy::remove_haproxy::task(inputs),
+        kube_vip::remove_kube_vip::task(inputs),
     ]);
     tasks
+}
+
+/// Requests the facts that show which balancers are installed.
+fn asks(host: &Host, probe: &mut ProbeSpec) {
+    haproxy::asks(host, probe);
+    kube_vip::asks(host, probe);
 }
 
 /// Waits until the API answers a node at the address that its name gets.

@@ -3,7 +3,7 @@
 use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};
 
-use super::{haproxy, tasks};
+use super::{asks, kube_vip, tasks};
 use crate::{
     base::error::BuildError,
     model::{
@@ -25,10 +25,14 @@ impl Capability for NoBalancer {
     }
 
     fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
-        haproxy::asks(host, probe);
+        asks(host, probe);
     }
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(tasks(inputs, Vec::new()))
+    }
+
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        vec![kube_vip::remove_kube_vip::of_cluster(inputs)]
     }
 }

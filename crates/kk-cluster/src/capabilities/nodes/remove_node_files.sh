@@ -28,7 +28,7 @@ for directory in /var/lib/kubelet /var/log/pods /var/log/containers; do empty "$
 (
     cd /etc/kubernetes 2>/dev/null || exit 0
     rm -f admin.conf super-admin.conf kubelet.conf bootstrap-kubelet.conf controller-manager.conf scheduler.conf
-    for name in kube-apiserver kube-controller-manager kube-scheduler haproxy; do rm -f manifests/$name.yaml; done
+    for name in kube-apiserver kube-controller-manager kube-scheduler haproxy kube-vip; do rm -f manifests/$name.yaml; done
     for name in ca apiserver apiserver-kubelet-client front-proxy-ca front-proxy-client; do
         rm -f pki/$name.crt pki/$name.key
     done

@@ -144,7 +144,7 @@ async fn until_its_balancer_works_a_node_uses_a_control_plane() {
     );
 }
 
-/// What n2 answers about the name of the API, and whether haproxy is installed there.
+/// The cases: the answer of n2 about the name of the API, and whether haproxy is installed there.
 #[tokio::test]
 async fn a_running_cluster_gets_what_is_missing() {
     let moves = ["mark_moves", "write_hosts_block", "run_haproxy", "switch_name", "finish_moves"];

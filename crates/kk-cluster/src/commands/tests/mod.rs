@@ -5,6 +5,7 @@ mod create;
 mod delete;
 mod documents;
 mod joined;
+mod kube_vip;
 mod modules;
 mod upgrade;
 mod versions;

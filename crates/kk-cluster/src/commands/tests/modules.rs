@@ -7,11 +7,10 @@ use crate::{
 
 /// Capabilities of a create that a delete does not list, and why: their files on a host are in its record, or are removed with
 /// another capability.
-const NOTHING_TO_REMOVE: [(&str, &str); 10] = [
+const NOTHING_TO_REMOVE: [(&str, &str); 9] = [
     ("programs", "files are recorded"),
     ("images", "they are the runtime's data"),
     ("control-plane", "its pods go with the runtime, its files with the node's"),
-    ("balancer", "its pods go with the runtime, its files are recorded or go with the node's"),
     ("dns", "its objects go with etcd's data"),
     ("manifests", "objects go with etcd's data"),
     ("versions", "its note goes with the node's files"),

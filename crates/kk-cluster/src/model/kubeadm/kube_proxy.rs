@@ -20,6 +20,11 @@ pub(super) fn kube_proxy_configuration(cluster: &Cluster) -> Value {
     if kubernetes.proxy_mode == ProxyMode::Nftables {
         document["nftables"] = json!({"masqueradeAll": kubernetes.masquerade_all});
     }
+    // In this mode, kube-proxy removes addresses that belong to no Service.
+    let address = cluster.endpoint().virtual_address().filter(|_| kubernetes.proxy_mode == ProxyMode::Ipvs);
+    if let Some(address) = address {
+        document["ipvs"] = json!({"excludeCIDRs": [format!("{address}/32")]});
+    }
     if !kubernetes.feature_gates.is_empty() {
         document["featureGates"] = json!(kubernetes.feature_gates);
     }

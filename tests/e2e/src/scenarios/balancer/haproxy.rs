@@ -21,7 +21,7 @@ const LONGEST_CHANGE: u64 = 3000;
 const IDLE: Duration = Duration::from_mins(1);
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// What breaks haproxy on the worker.
+/// Damages of haproxy on the worker.
 const DAMAGES: [(&str, &str); 4] = [
     ("its configuration is edited", "sed -i 's/inter 1s/inter 9s/' /etc/kubekey/haproxy/haproxy.cfg"),
     ("its configuration is removed", "rm /etc/kubekey/haproxy/haproxy.cfg"),

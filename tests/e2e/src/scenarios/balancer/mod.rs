@@ -40,7 +40,7 @@ fn address(site: &Site, host: &str) -> Result<String> {
     Ok(checks::text(&host_entry(&mut cluster, host)["address"]))
 }
 
-/// The same site, with another control plane as the one that is queried.
+/// The same site, where kubectl runs on another control plane.
 fn queried_at(site: &Site, host: &str) -> Site {
     let mut hosts = site.hosts.clone();
     hosts.sort_by_key(|name| name != host);

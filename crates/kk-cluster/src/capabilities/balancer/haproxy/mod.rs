@@ -8,7 +8,7 @@ use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host, Role, Spec};
 use kk_engine::{Facts, ProbeSpec, Question, Task, question};
 
-use super::tasks;
+use super::{kube_vip, tasks};
 use crate::{
     base::{
         error::BuildError,
@@ -66,7 +66,7 @@ impl Capability for Haproxy {
     }
 
     fn asks(&self, _inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
-        asks(host, probe);
+        super::asks(host, probe);
         if runs_on(host) {
             let snippet = format!("{LOAD}if haproxy_is_loaded; then echo yes; else echo no; fi");
             probe.ask(&LOADED.with_snippet(snippet));
@@ -92,6 +92,10 @@ impl Capability for Haproxy {
 
     fn install(&self, inputs: &Inputs) -> Result<Vec<Task>, BuildError> {
         Ok(tasks(inputs, vec![run_haproxy::task(inputs)?]))
+    }
+
+    fn remove(&self, inputs: &Inputs) -> Vec<Task> {
+        vec![kube_vip::remove_kube_vip::of_cluster(inputs)]
     }
 }
 

@@ -1,0 +1,19 @@
+# Removes kube-vip from $node, and its address from the network interfaces of the host: kube-vip leaves it when it is killed.
+# shellcheck disable=SC2154 # node stands before this script
+manifest=/etc/kubernetes/manifests/kube-vip.yaml
+vip=$(sed -n 's/^ *- {name: address, value: "\([0-9.]*\)"}$/\1/p' "$manifest" 2>/dev/null)
+rm -f "$manifest"
+runs() {
+    [ -n "$(crictl ps -q --state running --name '^kube-vip$' --label "io.kubernetes.pod.name=kube-vip-$node" 2>/dev/null)" ]
+}
+# On a host that leaves the cluster, the runtime has ended all pods already.
+if systemctl -q is-active kubelet.service 2>/dev/null; then
+    until=$(($(kk_uptime) + 60))
+    while runs; do
+        [ "$(kk_uptime)" -lt $until ] || kk_fail "kube-vip does not end within 60 s"
+        sleep 0.3 2>/dev/null || sleep 1
+    done
+fi
+[ -z "$vip" ] || ip -o -4 addr show to "$vip" | while read -r _ card _; do
+    ip addr del "$vip/32" dev "$card"
+done
