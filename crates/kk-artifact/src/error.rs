@@ -38,6 +38,18 @@ pub enum Error {
         /// The nearest known versions, in ascending order.
         known: Vec<String>,
     },
+    /// Neither catalogue has a checksum for a manifest in the version.
+    #[error("no SHA-256 is known for {file} of {component} v{version}{}", known_versions(.known))]
+    UnknownManifest {
+        /// The component.
+        component: Component,
+        /// The name of the file.
+        file: String,
+        /// Without a leading v.
+        version: String,
+        /// The known versions, in ascending order.
+        known: Vec<String>,
+    },
     /// The user's catalogue is wrong; displayed with all positions.
     #[error("{0}")]
     Catalogue(ConfigErrors),
@@ -225,6 +237,12 @@ impl Error {
                     "choose a known version, or give the sum of its published file in a file named by \
                      spec.download.catalogue: `{component}: {{{}: {{{version}: <SHA-256>}}}}`",
                     arch.as_str()
+                ));
+            }
+            Self::UnknownManifest { component, file, version, .. } => {
+                return Some(format!(
+                    "choose a known version, or give the sum of its published file in a file named by \
+                     spec.download.catalogue: `{component}: {{{file}: {{{version}: <SHA-256>}}}}`"
                 ));
             }
             Self::Packages { hint, .. } | Self::Source { hint, .. } => return Some(hint.clone()),

@@ -50,7 +50,7 @@ impl Versions {
     /// The image of a component. `None` for binaries.
     pub fn image(&self, component: Component) -> Option<Image> {
         match component.kind() {
-            ComponentKind::Program => None,
+            ComponentKind::Program | ComponentKind::Manifest => None,
             ComponentKind::Image { registry, path, prefix } => {
                 Some(Image { registry, path, tag: format!("{prefix}{}", self.of(component)) })
             }

@@ -6,6 +6,10 @@
 mod base;
 mod capabilities;
 mod commands;
+#[cfg(test)]
+#[expect(dead_code, reason = "other crates use the rest")]
+#[path = "../../shell-operator/tests/it/cluster/control_plane.rs"]
+mod control_plane;
 mod model;
 #[cfg(test)]
 #[path = "../../shell-operator/tests/it/cluster/programs.rs"]

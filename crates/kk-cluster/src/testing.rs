@@ -123,7 +123,7 @@ pub(crate) fn fresh(spec: &Spec) -> Probed {
         can_raise_limits: true,
         nameservers: vec!["192.0.2.53".into()],
         addresses: [host.internal_address.to_string()].into(),
-        features: ["overlay", "br_netfilter", "vxlan"].map(str::to_owned).into(),
+        features: ["overlay", "br_netfilter", "vxlan", "ipip"].map(str::to_owned).into(),
         tools: NODE_TOOLS.map(|tool| (tool.to_owned(), format!("/usr/bin/{tool}"))).into(),
         disks: [("/var/lib/kubelet".to_owned(), (100_000_000, 50_000_000))].into(),
         ..Facts::default()

@@ -10,6 +10,8 @@ use std::fmt;
 pub enum ComponentKind {
     /// Binaries for hosts: `artifacts/NAME.yaml`.
     Program,
+    /// Files with Kubernetes objects: `artifacts/NAME.yaml`.
+    Manifest,
     /// A container image; its tag is `prefix` and the version.
     Image {
         /// Such as `registry.k8s.io`.
@@ -30,6 +32,10 @@ struct Row {
 
 const fn program(name: &'static str, title: &'static str) -> Row {
     Row { name, title, kind: ComponentKind::Program }
+}
+
+const fn manifest(name: &'static str, title: &'static str) -> Row {
+    Row { name, title, kind: ComponentKind::Manifest }
 }
 
 const fn image(name: &'static str, registry: &'static str, path: &'static str, prefix: &'static str) -> Row {
@@ -128,6 +134,8 @@ components! {
         KubeVip = image("kube-vip", "ghcr.io", "kube-vip/kube-vip", "v"), kube_vip = "kubeVip";
         /// Version of Cilium, of its chart and of its images.
         Cilium = image("cilium", QUAY, "cilium/cilium", "v"), cilium = "cilium";
+        /// Version of Calico.
+        Calico = manifest("calico", "Calico"), calico = "calico";
     }
     alike {
         CiliumOperator = image("cilium-operator", QUAY, "cilium/operator-generic", "v"), "cilium";
@@ -150,6 +158,11 @@ impl Component {
     /// The components that are binaries for hosts.
     pub fn programs() -> impl Iterator<Item = Self> {
         Self::all().filter(|component| component.kind() == ComponentKind::Program)
+    }
+
+    /// The components that are published as files with Kubernetes objects.
+    pub fn manifests() -> impl Iterator<Item = Self> {
+        Self::all().filter(|component| component.kind() == ComponentKind::Manifest)
     }
 
     /// The parts of every cluster whose version is not the version of Kubernetes.
@@ -183,7 +196,7 @@ impl Component {
     /// For an image: its name without tag, and the prefix of the version in its tag.
     pub fn repository(self) -> Option<(String, &'static str)> {
         match self.kind() {
-            ComponentKind::Program => None,
+            ComponentKind::Program | ComponentKind::Manifest => None,
             ComponentKind::Image { registry, path, prefix } => Some((format!("{registry}/{path}"), prefix)),
         }
     }
@@ -191,6 +204,11 @@ impl Component {
     /// The component whose binary has this name.
     pub fn program(name: &str) -> Option<Self> {
         Self::programs().find(|component| component.name() == name)
+    }
+
+    /// The components with a file in `artifacts/`: binaries and manifests.
+    pub fn published() -> impl Iterator<Item = Self> {
+        Self::programs().chain(Self::manifests())
     }
 }
 
@@ -231,5 +249,6 @@ mod tests {
         }
         assert_eq!(Component::program("docker"), None);
         assert_eq!(Component::program("pause"), None, "an image is no program");
+        assert_eq!(Component::program("calico"), None, "a manifest is no program");
     }
 }

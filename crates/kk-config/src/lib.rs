@@ -38,10 +38,11 @@ pub use sample::{SampleStyle, kubesphere_sample, sample};
 pub use schema::schema;
 pub use secret::Secret;
 pub use spec::{
-    Addon, AddonChart, Arch, Balancer, Bastion, Bgp, ChartSource, ControlPlaneEndpoint, Credentials, Dns,
-    Download, EncryptionAlgorithm, Etcd, Host, ImageName, InstallerImage, KubeSphere, KubeVip, Kubernetes,
-    Manifest, ManifestFile, ManifestSource, Network, OperatingSystem, OwnRegistry, PrivateKey, ProxyMode,
-    Registry, RegistryAuth, Role, Spec, System, Taint, TaintEffect, has_dnf,
+    Addon, AddonChart, Arch, Balancer, Bastion, Bgp, Calico, CalicoWorkload, ChartSource,
+    ControlPlaneEndpoint, Credentials, Dns, Download, EncryptionAlgorithm, Etcd, Host, ImageName,
+    InstallerImage, KubeSphere, KubeVip, Kubernetes, Manifest, ManifestFile, ManifestSource, Network,
+    OperatingSystem, OwnRegistry, PrivateKey, ProxyMode, Registry, RegistryAuth, Role, Spec, System, Taint,
+    TaintEffect, has_dnf,
 };
 pub use v1alpha2::{AddonPhase, NetworkPlugin};
 pub use version::{DEFAULT_KUBERNETES_VERSION, InvalidVersion, KubeVersion, NEWEST_MINOR, OLDEST_MINOR};

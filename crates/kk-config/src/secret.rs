@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Text that no log, journal, report or error can show: `Debug` and `Display` print `***`, and there is no
 /// `Serialize`.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 

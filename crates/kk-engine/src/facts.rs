@@ -88,7 +88,7 @@ pub struct Facts {
     /// Requested kernel modules that are loaded or built in.
     pub modules: BTreeSet<String>,
     /// Kernel features that are present or can be loaded with `modprobe`, by name: `ipvs`, `nftables`, `overlay`, `br_netfilter`,
-    /// `vxlan`, `memory_cgroup`.
+    /// `vxlan`, `ipip` (if requested), `memory_cgroup`.
     pub features: BTreeSet<String>,
     /// Binaries found: name → path.
     pub tools: BTreeMap<String, String>,

@@ -135,7 +135,7 @@ kk_show_modules() {
     [ ! -r "$kk_lib/modules.builtin" ] || sed -nE "s,^.*/($kk_want)\.ko.*,loaded \1,p" "$kk_lib/modules.builtin"
     [ ! -r "$kk_lib/modules.dep" ] || sed -nE "s,^[^:]*/($kk_want)\.ko[^:]*:.*,loadable \1,p" "$kk_lib/modules.dep"
     if [ -r /proc/config.gz ]; then gzip -dc /proc/config.gz; else kk_show "/boot/config-$kk_release"; fi |
-        sed -nE 's/^CONFIG_(OVERLAY_FS|BRIDGE_NETFILTER|IP_VS|IP_VS_RR|IP_VS_WRR|IP_VS_SH|NF_TABLES|VXLAN|NF_CONNTRACK|VETH)=y/config \1/p'
+        sed -nE 's/^CONFIG_(OVERLAY_FS|BRIDGE_NETFILTER|IP_VS|IP_VS_RR|IP_VS_WRR|IP_VS_SH|NF_TABLES|VXLAN|NET_IPIP|NF_CONNTRACK|VETH)=y/config \1/p'
     [ ! -d /proc/sys/net/bridge ] || echo loaded br_netfilter
     [ ! -e /proc/net/ip_vs ] || echo loaded ip_vs
     [ ! -d /proc/sys/net/netfilter ] || echo loaded nf_conntrack

@@ -39,6 +39,15 @@ impl Contents {
                 }
             }
         }
+        let mut manifests = manifest.manifests.clone();
+        for component in Component::manifests() {
+            for version in versions(manifest, component) {
+                match catalogue.manifests(component, &version) {
+                    Ok(files) => manifests.extend(files),
+                    Err(error) => errors.push(error),
+                }
+            }
+        }
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -47,7 +56,7 @@ impl Contents {
         let mut operating_systems = manifest.operating_systems.clone();
         operating_systems.sort();
         let images = manifest.images.clone();
-        let (charts, manifests) = (manifest.charts.clone(), manifest.manifests.clone());
+        let charts = manifest.charts.clone();
         Ok(Self { name, arches, programs, images, charts, manifests, operating_systems })
     }
 }

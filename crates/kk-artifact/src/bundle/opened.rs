@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use kk_config::{Arch, ChartSource, ImageName, ManifestSource};
+use kk_config::{Arch, ChartSource, ComponentKind, ImageName, ManifestSource};
 
 use super::index::{BundleIndex, blob_path};
 use super::{
     ChartPart, FilePart, HostPackages, ImagePart, PlatformPart, ProgramPart, VerifyingKey, import, read,
 };
-use crate::catalogue::parse_version;
+use crate::catalogue::{parse_version, version_in_bundle};
+use crate::store::blocking;
 use crate::{Catalogue, Component, Error, LayoutImage, Store};
 
 /// A file of an image's content.
@@ -78,6 +79,10 @@ impl Bundle {
     /// The versions of a component, without a leading v.
     pub fn versions(&self, component: Component) -> Vec<String> {
         let mut versions: Vec<String> = match component.repository() {
+            None if component.kind() == ComponentKind::Manifest => {
+                let names = self.index.manifests.iter().map(|part| part.name.as_str());
+                names.filter_map(|name| version_in_bundle(component, name)).map(str::to_owned).collect()
+            }
             None => self.index.programs_of(component.name()).map(|part| part.version.clone()).collect(),
             Some((repository, prefix)) => {
                 let names = self.index.images.iter().filter_map(|part| part.name.parse::<ImageName>().ok());
@@ -150,6 +155,33 @@ impl Bundle {
     /// The manifest in the bundle for a source.
     pub fn manifest(&self, source: &ManifestSource) -> Option<ContentFile> {
         self.content(&self.index.manifests.iter().find(|part| part.source == source.origin())?.path)
+    }
+
+    /// Refuses a manifest of the bundle that differs from the file that the catalogue knows.
+    pub fn check(&self, source: &ManifestSource, file: &ContentFile) -> Result<(), Error> {
+        match source {
+            ManifestSource::Published { sha256, .. } if *sha256 != file.sha256 => {
+                let reason = format!("its manifest {source} is not the file that the catalogue knows");
+                Err(super::unusable(&self.path, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads one file of the bundle that is not unpacked. The whole bundle is read and verified.
+    pub async fn read(&self, file: &ContentFile) -> Result<Vec<u8>, Error> {
+        let (path, wanted) = (self.path.clone(), file.path.clone());
+        blocking(move || {
+            let mut found = Vec::new();
+            read::walk(&path, |file, content| {
+                if file.path == wanted {
+                    content.read_to_end(&mut found)?;
+                }
+                Ok(())
+            })?;
+            Ok(found)
+        })
+        .await
     }
 
     fn content(&self, path: &str) -> Option<ContentFile> {

@@ -6,7 +6,7 @@ use kk_config::Arch;
 use semver::Version;
 use serde::Deserialize;
 
-use super::Entry;
+use super::{Entry, Manifests};
 use crate::artifact::Content;
 use crate::{Component, Sha256Sum};
 
@@ -16,7 +16,7 @@ macro_rules! files {
     };
 }
 
-/// Name and text of the file of each binary.
+/// Name and text of the file of each binary and manifest.
 const FILES: &[(&str, &str)] = files![
     "kubeadm",
     "kubelet",
@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = files![
     "crictl",
     "helm",
     "registry",
+    "calico",
 ];
 
 /// The format of the file.
@@ -57,11 +58,21 @@ struct ByArch {
 
 /// The entries of all binaries.
 pub(super) fn entries() -> BTreeMap<Component, Entry> {
-    let text = |component: Component| {
-        let file = FILES.iter().find(|(name, _)| *name == component.name());
-        file.expect("every program has a file, which a test checks").1
-    };
     Component::programs().map(|component| (component, entry(component, text(component)))).collect()
+}
+
+/// The entries of all manifests.
+pub(super) fn manifests() -> BTreeMap<Component, Manifests> {
+    let entry = |component: Component| {
+        serde_saphyr::from_str(text(component))
+            .unwrap_or_else(|e| panic!("artifacts/{component}.yaml, which is checked by a test: {e}"))
+    };
+    Component::manifests().map(|component| (component, entry(component))).collect()
+}
+
+fn text(component: Component) -> &'static str {
+    let file = FILES.iter().find(|(name, _)| *name == component.name());
+    file.expect("every program and manifest has a file, which a test checks").1
 }
 
 fn entry(component: Component, text: &str) -> Entry {

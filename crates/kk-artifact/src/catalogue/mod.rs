@@ -4,19 +4,23 @@
 //! checksums override it.
 
 mod builtin;
+mod manifests;
 mod user;
 
+pub(crate) use manifests::version_in_bundle;
 pub use user::merge_catalogues;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
-use kk_config::Arch;
+use kk_config::{Arch, Secret};
 use semver::Version;
 
 use crate::artifact::Content;
 use crate::bundle::BundleIndex;
 use crate::{Address, Artifact, Checksum, Component, Error, Sha256Sum};
+use manifests::Manifests;
 
 /// The checksums of one component.
 type Sums = BTreeMap<Arch, BTreeMap<Version, Sha256Sum>>;
@@ -25,7 +29,10 @@ type Sums = BTreeMap<Arch, BTreeMap<Version, Sha256Sum>>;
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     entries: BTreeMap<Component, Entry>,
+    manifests: BTreeMap<Component, Manifests>,
     mirror: Option<Address>,
+    /// The base address of the mirror as the user gave it.
+    mirror_text: Option<Secret>,
 }
 
 /// One component: the parsed form of its file in `artifacts/`, with the placeholders `{v}` and `{arch}`.
@@ -41,7 +48,8 @@ struct Entry {
 impl Catalogue {
     /// The data that is compiled into kk, with upstream's addresses.
     pub fn builtin() -> Self {
-        Self { entries: builtin::entries(), mirror: None }
+        let (entries, manifests) = (builtin::entries(), builtin::manifests());
+        Self { entries, manifests, mirror: None, mirror_text: None }
     }
 
     /// Overrides checksums with the user's own. `file` is the name in errors, which show every wrong place.
@@ -51,8 +59,18 @@ impl Catalogue {
     /// ```
     pub fn with_user(mut self, file: &str, text: &str) -> Result<Self, Error> {
         for sum in user::parse(file, text).map_err(Error::Catalogue)? {
-            let entry = self.entries.get_mut(&sum.component).expect("every program has a built-in entry");
-            entry.sums.entry(sum.arch).or_default().insert(sum.version, sum.sum);
+            match sum.part {
+                Part::Arch(arch) => {
+                    let entry =
+                        self.entries.get_mut(&sum.component).expect("every program has a built-in entry");
+                    entry.sums.entry(arch).or_default().insert(sum.version, sum.sum);
+                }
+                Part::File(file) => {
+                    let manifests =
+                        self.manifests.get_mut(&sum.component).expect("every manifest has a built-in entry");
+                    manifests.sums.entry(file).or_default().insert(sum.version, sum.sum);
+                }
+            }
         }
         Ok(self)
     }
@@ -93,6 +111,7 @@ impl Catalogue {
     /// `<base>/dl.k8s.io/release/…`.
     pub fn with_mirror(mut self, base: &str) -> Result<Self, Error> {
         self.mirror = Some(Address::mirror(base)?);
+        self.mirror_text = Some(Secret::new(base));
         Ok(self)
     }
 
@@ -147,24 +166,30 @@ impl Catalogue {
         }
     }
 
-    /// All versions with a known checksum, in ascending order.
+    /// All versions with a known checksum, in ascending order. Manifests are the same for every architecture.
     pub fn versions(&self, component: Component, arch: Arch) -> impl Iterator<Item = &Version> {
-        self.entries[&component].sums.get(&arch).into_iter().flat_map(BTreeMap::keys)
+        let of_program = self.entries.get(&component).and_then(|entry| entry.sums.get(&arch));
+        let of_manifest = self.manifests.get(&component).and_then(|manifests| manifests.sums.values().next());
+        of_program.or(of_manifest).into_iter().flat_map(BTreeMap::keys)
     }
 
     /// The checksum of a component in a version.
-    fn sum(&self, component: Component, version: &Version, arch: Arch) -> Option<&Sha256Sum> {
-        self.entries[&component].sums.get(&arch)?.get(version)
+    fn sum(&self, component: Component, version: &Version, part: &Part) -> Option<&Sha256Sum> {
+        let sums = match part {
+            Part::Arch(arch) => self.entries.get(&component)?.sums.get(arch),
+            Part::File(file) => self.manifests.get(&component)?.sums.get(file),
+        };
+        sums?.get(version)
     }
 
     /// Whether upstream publishes checksums next to the files of a component.
     pub fn has_published(&self, component: Component) -> bool {
-        self.entries[&component].published.is_some()
+        self.entries.get(&component).is_some_and(|entry| entry.published.is_some())
     }
 
     /// Whether the checksum of a component in a version is known.
     pub fn knows(&self, component: Component, version: &Version, arch: Arch) -> bool {
-        self.sum(component, version, arch).is_some()
+        self.versions(component, arch).any(|known| known == version)
     }
 
     /// Up to three known versions on each side of `version`.
@@ -174,6 +199,24 @@ impl Catalogue {
         let place = known.partition_point(|known| *known < version);
         let range = place.saturating_sub(SIDE)..(place + SIDE).min(known.len());
         known[range].iter().map(ToString::to_string).collect()
+    }
+}
+
+/// The part of a key that distinguishes the files of one component in one version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// The architecture of binaries.
+    Arch(Arch),
+    /// The name of a manifest.
+    File(String),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arch(arch) => arch.fmt(f),
+            Self::File(file) => f.write_str(file),
+        }
     }
 }
 

@@ -61,6 +61,67 @@ fn every_default_version_has_a_known_sum() {
 }
 
 #[test]
+fn the_manifests_of_every_default_version_are_known() {
+    let catalogue = Catalogue::builtin();
+    for minor in OLDEST_MINOR..=NEWEST_MINOR {
+        let versions =
+            Versions::for_kubernetes(KubeVersion { major: 1, minor, patch: 0 }, &Components::default())
+                .unwrap();
+        for component in Component::manifests() {
+            let files = catalogue.manifests(component, &versions.of(component)).unwrap();
+            assert!(!files.is_empty(), "1.{minor}: {component}");
+        }
+    }
+}
+
+#[test]
+fn every_manifest_has_the_same_versions_and_never_the_same_sum() {
+    for (component, manifests) in Catalogue::builtin().manifests {
+        let versions: Vec<Vec<_>> = manifests.sums.values().map(|sums| sums.keys().collect()).collect();
+        assert!(versions.iter().all(|of| *of == versions[0]), "{component}");
+        let all: Vec<_> = manifests.sums.values().flat_map(BTreeMap::values).collect();
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(all.len(), distinct.len(), "{component}");
+    }
+}
+
+#[test]
+fn a_manifest_is_upstreams_file_or_the_mirrors() {
+    let url = "https://raw.githubusercontent.com/projectcalico/calico/v3.31.7/manifests/calico-typha.yaml";
+    let sum = "86bdaabf6098f98320773a257f3408f70a8654e9ccf26a48e717ef2d028d71b7";
+    for mirror in [None, Some("http://user:secret@mirror.example/files")] {
+        let catalogue = Catalogue::builtin();
+        let catalogue = mirror.map_or(Ok(catalogue.clone()), |base| catalogue.with_mirror(base)).unwrap();
+        let source = catalogue.manifest(Component::Calico, "v3.31.7", "calico-typha.yaml").unwrap();
+        let (url, mirror, sha256) = (url.to_owned(), mirror.map(kk_config::Secret::new), sum.to_owned());
+        assert!(!format!("{source:?}").contains("secret@"), "{source:?}");
+        assert_eq!(source.to_string(), url, "the address of the mirror may contain a password");
+        assert_eq!(source, kk_config::ManifestSource::Published { url, mirror, sha256 });
+    }
+}
+
+#[test]
+fn a_manifest_without_a_known_sum_is_refused_until_the_user_gives_one() {
+    let catalogue = Catalogue::builtin();
+    let error = catalogue.manifest(Component::Calico, "3.99.0", "calico.yaml").unwrap_err();
+    let said = format!("{error}; {}", error.hint().unwrap());
+    for words in ["calico.yaml of calico v3.99.0", "3.32.1", "`calico: {calico.yaml: {3.99.0: <SHA-256>}}`"] {
+        assert!(said.contains(words), "{said}");
+    }
+    let own = format!("calico: {{calico.yaml: {{3.99.0: {SUM}}}}}");
+    let catalogue = catalogue.with_user("own.yaml", &own).unwrap();
+    assert!(catalogue.manifest(Component::Calico, "3.99.0", "calico.yaml").is_ok());
+    assert!(catalogue.manifest(Component::Calico, "3.99.0", "calico-typha.yaml").is_err());
+    for (text, words) in [
+        (format!("calico: {{amd64: {{3.99.0: {SUM}}}}}"), "`amd64` is not a manifest of it"),
+        (format!("etcd: {{calico.yaml: {{3.99.0: {SUM}}}}}"), "`calico.yaml` is not an architecture"),
+    ] {
+        let error = Catalogue::builtin().with_user("own.yaml", &text).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
 fn the_default_kubernetes_version_is_known() {
     let catalogue = Catalogue::builtin();
     let default = KubeVersion::default().to_string();

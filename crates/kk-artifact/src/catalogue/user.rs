@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::marker::PhantomData;
 
-use kk_config::{Arch, ConfigErrors, Diagnostic, Place, Severity};
+use kk_config::{Arch, ComponentKind, ConfigErrors, Diagnostic, Place, Severity};
 use semver::Version;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
+use super::{Manifests, Part, builtin};
 use crate::{Component, Sha256Sum};
 
 /// One line of the catalogue.
 pub(super) struct UserSum {
     pub(super) component: Component,
-    pub(super) arch: Arch,
+    pub(super) part: Part,
     pub(super) version: Version,
     pub(super) sum: Sha256Sum,
 }
@@ -68,18 +69,19 @@ pub fn merge_catalogues(
     (new_name, new): (&str, &str),
 ) -> Result<(String, usize), ConfigErrors> {
     let builtin = super::Catalogue::builtin();
-    let mut all: BTreeMap<(Component, Arch, Version), Sha256Sum> = BTreeMap::new();
-    let mut add = |sum: UserSum| all.insert((sum.component, sum.arch, sum.version), sum.sum);
+    let mut all: BTreeMap<(Component, Part, Version), Sha256Sum> = BTreeMap::new();
+    let mut add = |sum: UserSum| all.insert((sum.component, sum.part, sum.version), sum.sum);
     for sum in parse(old_name, old)? {
         add(sum);
     }
     let (before, mut errors) = (all.len(), Vec::new());
-    for UserSum { component, arch, version, sum } in parse(new_name, new)? {
-        let theirs = builtin.sum(component, &version, arch).cloned();
-        let key = (component, arch, version);
+    for UserSum { component, part, version, sum } in parse(new_name, new)? {
+        let theirs = builtin.sum(component, &version, &part).cloned();
+        let key = (component, part, version);
         let known = all.get(&key).map(|sum| (old_name, sum.clone())).or(theirs.map(|sum| ("kk", sum)));
         if let Some((name, known)) = known.filter(|(_, known)| *known != sum) {
-            let message = format!("{component} {} for {arch}: {name} has another checksum, {known}", key.2);
+            let message =
+                format!("{component} {} for {}: {name} has another checksum, {known}", key.2, key.1);
             let hint = Some("if yours is right, correct the catalogue by hand".to_owned());
             errors.push(Diagnostic { severity: Severity::Error, message, hint, place: None });
             continue;
@@ -93,19 +95,19 @@ pub fn merge_catalogues(
     }
 }
 
-fn text_of(sums: &BTreeMap<(Component, Arch, Version), Sha256Sum>) -> String {
+fn text_of(sums: &BTreeMap<(Component, Part, Version), Sha256Sum>) -> String {
     let mut text =
         "# Checksums of programs, by architecture and version; spec.download.catalogue names this file.\n"
             .to_owned();
     let mut last = (None, None);
-    for ((component, arch, version), sum) in sums {
+    for ((component, part, version), sum) in sums {
         if last.0 != Some(component) {
             let _ = writeln!(text, "{component}:");
             last = (Some(component), None);
         }
-        if last.1 != Some(arch) {
-            let _ = writeln!(text, "  {arch}:");
-            last.1 = Some(arch);
+        if last.1 != Some(part) {
+            let _ = writeln!(text, "  {part}:");
+            last.1 = Some(part);
         }
         let _ = writeln!(text, "    {version}: {sum}");
     }
@@ -120,29 +122,47 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn component(&mut self, name: &Spanned<String>, arches: Pairs<Pairs<Spanned<String>>>) {
-        let component = Component::program(&name.value);
+    fn component(&mut self, name: &Spanned<String>, parts: Pairs<Pairs<Spanned<String>>>) {
+        let component = Component::published().find(|component| component.name() == name.value);
         if component.is_none() {
-            let known = Component::programs().map(Component::name).collect::<Vec<_>>().join(", ");
+            let known = Component::published().map(Component::name).collect::<Vec<_>>().join(", ");
             self.error(name, &format!("`{}` is not a component", name.value), &format!("one of {known}"));
         }
-        for (name, versions) in arches.0 {
-            let arch = Arch::from_name(&name.value);
-            if arch.is_none() {
-                self.error(&name, &format!("`{}` is not an architecture", name.value), "amd64 or arm64");
-            }
+        let is_manifest = component.is_some_and(|component| component.kind() == ComponentKind::Manifest);
+        for (name, versions) in parts.0 {
+            let part = if is_manifest { self.file(component, &name) } else { self.arch(&name) };
             for (version, sum) in versions.0 {
-                let parsed = (component, arch, self.version(&version), self.sum(&sum));
-                if let (Some(component), Some(arch), Some(number), Some(sum)) = parsed {
-                    self.add(&version, UserSum { component, arch, version: number, sum });
+                let parsed = (component, part.clone(), self.version(&version), self.sum(&sum));
+                if let (Some(component), Some(part), Some(number), Some(sum)) = parsed {
+                    self.add(&version, UserSum { component, part, version: number, sum });
                 }
             }
         }
     }
 
+    fn arch(&mut self, name: &Spanned<String>) -> Option<Part> {
+        let arch = Arch::from_name(&name.value);
+        if arch.is_none() {
+            self.error(name, &format!("`{}` is not an architecture", name.value), "amd64 or arm64");
+        }
+        arch.map(Part::Arch)
+    }
+
+    fn file(&mut self, component: Option<Component>, name: &Spanned<String>) -> Option<Part> {
+        let builtin = builtin::manifests();
+        let files = || component.and_then(|component| builtin.get(&component)).into_iter();
+        let known: Vec<&str> = files().flat_map(Manifests::files).collect();
+        if !known.contains(&name.value.as_str()) {
+            let hint = format!("one of {}", known.join(", "));
+            self.error(name, &format!("`{}` is not a manifest of it", name.value), &hint);
+            return None;
+        }
+        Some(Part::File(name.value.clone()))
+    }
+
     /// The YAML parser finds duplicate keys, but not the same version with and without its v.
     fn add(&mut self, at: &Spanned<String>, new: UserSum) {
-        let key = |sum: &UserSum| (sum.component, sum.arch, sum.version.clone());
+        let key = |sum: &UserSum| (sum.component, sum.part.clone(), sum.version.clone());
         if self.sums.iter().any(|sum| key(sum) == key(&new)) {
             self.error(at, &format!("`{}` is there twice", at.value), "write a version once, without its v");
         } else {
@@ -176,7 +196,8 @@ impl Reader<'_> {
 
     /// A text that is not YAML or not three maps deep ends the parsing: nothing after that point can be trusted.
     fn malformed(&mut self, error: &serde_saphyr::Error) {
-        let hint = "the form is `component: {architecture: {version: SHA-256}}`";
+        let hint = "the form is `component: {architecture: {version: SHA-256}}`; manifests have the name of the file in place of \
+             the architecture";
         let place = error.location().and_then(|location| self.place(location, 1));
         // The position is shown next to the source line, so the message need not repeat it.
         let message = error.without_snippet().to_string();

@@ -162,20 +162,37 @@ impl Look<'_, '_> {
                 blocking(move || local::keep_file(&source, &path, &blobs)).await.map(Place::Here)
             }
             ManifestSource::Url { url, sha256 } => {
-                let refuse = |reason: String| no_file(source, reason, SERVER);
-                let address = Address::parse(url).map_err(refuse)?;
-                let sum = sha256.as_ref().and_then(|sum| sum.parse().ok());
-                if sum.is_some() {
-                    let missing = self.missing(&address, sum.as_ref()).await;
-                    let missing = missing.map_err(|error| refuse(error.to_string()))?;
-                    return Ok(Place::Web { address, sum, missing });
+                let address = Address::parse(url).map_err(|reason| no_file(source, reason, SERVER))?;
+                if let Some(sum) = sha256.as_ref().and_then(|sum| sum.parse().ok()) {
+                    return self.web(source, address, sum).await;
                 }
+                let refuse = |reason: String| no_file(source, reason, SERVER);
                 let bytes = self.store.read(&address, LARGEST, self.fetch.note).await;
                 let bytes = bytes.map_err(|error| refuse(error.to_string()))?;
                 (self.fetch.came)(bytes.len() as u64);
                 local::keep(self.fetch.blobs, &bytes).map(Place::Here)
             }
+            ManifestSource::Published { url, mirror, sha256 } => {
+                let mut address = Address::upstream(url);
+                if let Some(mirror) = mirror {
+                    address = address.behind(&Address::mirror(mirror.expose())?);
+                }
+                let sum = sha256.parse().map_err(|reason| no_file(source, reason, SERVER))?;
+                self.web(source, address, sum).await
+            }
         }
+    }
+
+    /// A manifest on a server that must have this checksum.
+    async fn web(
+        &self,
+        source: &ManifestSource,
+        address: Address,
+        sum: Sha256Sum,
+    ) -> Result<Place<Kept>, Error> {
+        let missing = self.missing(&address, Some(&sum)).await;
+        let missing = missing.map_err(|error| no_file(source, error.to_string(), SERVER))?;
+        Ok(Place::Web { address, sum: Some(sum), missing })
     }
 
     /// Bytes to download from an address. Content with the wanted checksum is in the store already.

@@ -1,19 +1,21 @@
 //! Versions, sources and cached files of the binaries of a cluster.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     path::PathBuf,
     sync::Arc,
 };
 
 use kk_artifact::{
-    Artifact, Catalogue, Checksum, Component, LocalFile, Store, StoreSettings, Versions, bundle::Bundle,
+    Artifact, Catalogue, Checksum, Component, Content, LocalFile, Store, StoreSettings, Versions,
+    bundle::Bundle, obtain,
 };
-use kk_config::{Arch, Components, KubeVersion, Spec};
+use kk_config::{Arch, Components, KubeVersion, Registry, Spec};
+use kk_util::sha256;
 
 use kk_engine::{Finding, Severity};
 
-use crate::base::error::BuildError;
+use crate::base::{error::BuildError, supply::PublishedFile};
 
 /// Binaries by component and architecture. The files are known only if an earlier run fetched them.
 pub(crate) type Programs = BTreeMap<(Component, Arch), (Artifact, Option<Vec<LocalFile>>)>;
@@ -76,6 +78,32 @@ impl Artifacts {
             }
         }
         Ok(programs)
+    }
+
+    /// The content of a published manifest in these versions: from the bundle if there is one, else from the store or its server.
+    pub(crate) async fn manifest(
+        &self,
+        versions: &Versions,
+        file: PublishedFile,
+        registry: &Registry,
+    ) -> Result<Content, kk_artifact::Error> {
+        let source = self.catalogue.manifest(file.component, &versions.of(file.component), file.name)?;
+        let Some(bundle) = &self.bundle else {
+            let manifests = [source.clone()].into();
+            let obtained = obtain(&BTreeSet::new(), &manifests, registry, &self.store).await;
+            let mut obtained =
+                obtained.map_err(|errors| errors.into_iter().next().expect("why it failed"))?;
+            return Ok(obtained.manifests.remove(&source).expect("all that was requested"));
+        };
+        let offline = || kk_artifact::Error::Offline { part: format!("manifest {source}") };
+        let there = bundle.manifest(&source).ok_or_else(offline)?;
+        bundle.check(&source, &there)?;
+        // A dry run does not unpack bundles.
+        let unpacked = std::fs::read(self.store.blob(&there.digest)).ok();
+        match unpacked.filter(|bytes| sha256(bytes) == there.sha256) {
+            Some(bytes) => Ok(Content(bytes.into())),
+            None => Ok(Content(bundle.read(&there).await?.into())),
+        }
     }
 
     /// The Kubernetes versions whose binaries are available: in the bundle, else in the catalogue.

@@ -22,6 +22,16 @@ pub(crate) fn parse(text: &str) -> Result<serde_json::Value, String> {
     serde_saphyr::from_str(text).map_err(|error| error.to_string())
 }
 
+/// All documents of a stream, without empty ones.
+///
+/// # Errors
+/// Why the text is not a stream of YAML documents.
+pub(crate) fn parse_documents(text: &str) -> Result<Vec<serde_json::Value>, String> {
+    let documents: Vec<serde_json::Value> =
+        serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}
+
 /// A small document of a host as a value. Anchors, aliases and merge keys are refused, because a short text can expand to a huge
 /// one. Repeated keys are refused, because each reader picks another value. An error states only its position: the text around it
 /// may be secret.

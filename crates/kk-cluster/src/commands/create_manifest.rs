@@ -13,7 +13,7 @@ impl Session {
     /// have any of `arches`.
     ///
     /// # Errors
-    /// A version is unknown.
+    /// A version is unknown, or a manifest that names images cannot be fetched.
     pub async fn manifest(&self, arches: &BTreeSet<Arch>) -> Result<Manifest, BuildError> {
         let nothing = self.nothing();
         let inputs = self.create_inputs(&nothing).await?;
@@ -31,6 +31,12 @@ impl Session {
         if self.spec.own_registry().is_some() || inputs.options.with_registry {
             let registry = Component::Registry;
             components.entry(registry.version_key()).or_default().insert(inputs.versions.of(registry));
+        }
+        if let Some(problem) = inputs.published.problems().next() {
+            return Err(BuildError::local(problem.message.clone(), problem.hint.clone()));
+        }
+        for component in inputs.published.components() {
+            components.entry(component.version_key()).or_default().insert(inputs.versions.of(component));
         }
         let names = inputs.requirements.images.values().flatten().map(|(_, name)| name);
         let images = names.filter_map(|name| inputs.images.upstream(name)).collect();

@@ -12,6 +12,7 @@ use crate::{
         error::BuildError,
         findings::{Findings, Setting},
         requirements::{ImageStage, Manifest, Port, ProgramStage, Ready, Recorded},
+        supply::PublishedFile,
     },
     model::{cluster::Cluster, inputs::Inputs, options::Leaving},
 };
@@ -78,6 +79,11 @@ pub(crate) trait Capability: Sync {
     /// Settings that a running cluster cannot change, each with the current value on a host.
     fn immutable(&self, _inputs: &Inputs) -> Vec<Setting> {
         Vec::new()
+    }
+
+    /// The published manifest that it adapts to the cluster. It is fetched before the first change.
+    fn published(&self, _spec: &Spec) -> Option<PublishedFile> {
+        None
     }
 
     /// The manifests that are applied through the API after the nodes have joined.

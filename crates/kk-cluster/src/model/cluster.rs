@@ -12,7 +12,7 @@ use crate::{
         host_layout::{CLUSTER_CA, KUBELET_CONF},
         images::Images,
         questions::{BEGAN, CGROUP_DRIVER, CREDENTIALS, PODS_KNOWN},
-        supply::Installer,
+        supply::{Installer, Published},
         templates::Templates,
     },
     model::{command::Command, endpoint::Endpoint, options::Options},
@@ -76,6 +76,8 @@ pub(crate) struct Cluster<'a> {
     pub versions: Versions,
     /// Images of these versions.
     pub images: Images,
+    /// Published manifests that capabilities adapt.
+    pub published: Published,
     /// The container runtime.
     pub runtime: Runtime,
     /// Templates of the files for hosts.

@@ -105,6 +105,7 @@ fn components(
         ("runc", doc.runc),
         ("crictl", doc.crictl),
         ("docker-registry", doc.docker_registry),
+        ("calico", doc.calico),
     ];
     for (key, component) in given {
         let Some(ManifestComponent { version: one, versions }) = component else { continue };

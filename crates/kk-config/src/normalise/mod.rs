@@ -4,6 +4,7 @@
 //! reported and any value stands in for it: a configuration with an error never leaves this crate.
 
 mod addons;
+mod calico;
 mod components;
 mod directories;
 mod endpoint;

@@ -1,5 +1,6 @@
 //! `spec.network`: checks that the address ranges fit each other, the hosts and the size of the cluster.
 
+use super::calico;
 use crate::NetworkPlugin;
 use crate::findings::{At, Findings};
 use crate::spec::{ControlPlaneEndpoint, Host, Kubernetes, Network};
@@ -34,8 +35,10 @@ pub(super) fn network(
         let hint = "write `plugin: flannel`; KubeKey's default was calico, which enforces them";
         out.warning(at, message, hint);
     }
+    let nodes = hosts.iter().filter(|host| host.is_node()).count();
+    let plugin = plugin(doc, kubernetes, nodes, at, out);
     let network = Network {
-        plugin: plugin(doc, kubernetes, at, out),
+        plugin,
         cilium_values: doc.cilium.values.clone(),
         flannel_direct_routing: direct_routing(&doc.flannel, at.key("flannel"), out),
         pods,
@@ -43,6 +46,12 @@ pub(super) fn network(
         services,
         services_v6,
     };
+    if let NetworkPlugin::Calico(settings) = &network.plugin {
+        calico::check(&doc.calico, settings, &network, nodes, at.key("calico"), out);
+    } else if at.key("calico").is_value() {
+        let message = format!("the settings of calico have no effect: the network plugin is {}", doc.plugin);
+        out.warning(at.key("calico"), message, "remove them, or set `plugin: calico`");
+    }
     check_node_ranges(&network, kubernetes, hosts, spec, out);
     network
 }
@@ -50,11 +59,12 @@ pub(super) fn network(
 fn plugin(
     doc: &v1alpha2::Network,
     kubernetes: &Kubernetes,
+    nodes: usize,
     at: At<'_>,
     out: &mut Findings<'_>,
 ) -> NetworkPlugin {
     let name = doc.plugin;
-    let Some(plugin) = doc.chosen() else {
+    let Some(plugin) = doc.chosen(nodes) else {
         let installed = PluginName::INSTALLED.map(|name| format!("`{name}`")).join(", ");
         let hint = format!("use {installed}; {OWN_NETWORK}");
         out.error(at.key("plugin"), format!("the network plugin `{name}` cannot be installed yet"), hint);
@@ -180,6 +190,10 @@ fn check_node_ranges(
             );
             out.error(at, message, "use a larger range for pods or a larger number here");
         }
+    }
+    if matches!(network.plugin, NetworkPlugin::Calico(_)) {
+        // A node gets as many blocks of calico's pools as its pods need.
+        return;
     }
     let room = (1u64 << (32 - u64::from(kubernetes.node_cidr_mask_size.min(32)))).saturating_sub(2);
     if room < u64::from(kubernetes.max_pods) {

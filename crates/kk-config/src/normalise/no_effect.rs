@@ -24,7 +24,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "spec.kubernetes.kata",
     "spec.kubernetes.audit",
     "spec.kubernetes.nvidiaRuntime",
-    "spec.network.calico",
     "spec.network.kubeovn",
     "spec.network.hybridnet",
     "spec.network.multusCNI",

@@ -152,7 +152,10 @@ fn chart(source: &ChartSource) -> Value {
 fn manifest(file: &ManifestFile) -> Value {
     let name = &file.name;
     match &file.source {
-        ManifestSource::Url { url, sha256: Some(sum) } => json!({"name": name, "url": url, "sha256": sum}),
+        ManifestSource::Url { url, sha256: Some(sum) }
+        | ManifestSource::Published { url, sha256: sum, .. } => {
+            json!({"name": name, "url": url, "sha256": sum})
+        }
         ManifestSource::Url { url, sha256: None } => json!({"name": name, "url": url}),
         ManifestSource::Path(path) => json!({"name": name, "path": path}),
     }

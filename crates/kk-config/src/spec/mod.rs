@@ -6,6 +6,7 @@
 //! names a known host, there is a control plane, ranges are disjoint. It is read-only input for all other crates.
 
 mod addon;
+mod calico;
 mod endpoint;
 mod host;
 mod image;
@@ -19,6 +20,7 @@ mod source;
 
 pub use crate::v1alpha2::{Dns, Etcd, Registry, RegistryAuth, System};
 pub use addon::{Addon, AddonChart};
+pub use calico::{Calico, CalicoWorkload};
 pub use endpoint::{Balancer, Bgp, ControlPlaneEndpoint, KubeVip};
 pub use host::{Arch, Bastion, Host, PrivateKey, Role, Taint, TaintEffect};
 pub use image::ImageName;

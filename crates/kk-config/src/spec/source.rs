@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::ImageName;
+use crate::Secret;
 
 /// The source of a helm chart.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +76,15 @@ pub enum ManifestSource {
         /// The SHA-256 that it must have: 64 lower-case hexadecimal digits.
         sha256: Option<String>,
     },
+    /// A file of the catalogue.
+    Published {
+        /// Its address upstream.
+        url: String,
+        /// The base address of the mirror from which it is downloaded; it may contain a password.
+        mirror: Option<Secret>,
+        /// The SHA-256 that it must have.
+        sha256: String,
+    },
     /// The control machine.
     Path(String),
 }
@@ -88,7 +98,9 @@ impl ManifestSource {
     /// Its path, or its URL without the query, which may contain a token.
     pub fn origin(&self) -> &str {
         match self {
-            Self::Url { url, .. } => url.split(['?', '#']).next().unwrap_or_default(),
+            Self::Url { url, .. } | Self::Published { url, .. } => {
+                url.split(['?', '#']).next().unwrap_or_default()
+            }
             Self::Path(path) => path,
         }
     }

@@ -4,43 +4,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Settings of calico.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's and calico's own names")]
-pub struct Calico {
-    pub ipip_mode: Option<String>,
-    pub vxlan_mode: Option<String>,
-    #[serde(rename = "vethMTU")]
-    pub veth_mtu: Option<u32>,
-    pub ip_auto_detection_method: Option<String>,
-    pub ipv4_nat_outgoing: Option<bool>,
-    pub ipv6_nat_outgoing: Option<bool>,
-    #[serde(rename = "defaultIPPOOL")]
-    pub default_ippool: Option<bool>,
-    pub typha: Typha,
-    pub controller: CalicoController,
-}
-
-/// Settings of calico's typha.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's own names")]
-pub struct Typha {
-    pub enabled: Option<bool>,
-    pub replicas: Option<u32>,
-    pub node_selector: BTreeMap<String, String>,
-}
-
-/// Settings of calico's controller.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[expect(missing_docs, reason = "KubeKey's own names")]
-pub struct CalicoController {
-    pub replicas: Option<u32>,
-    pub node_selector: BTreeMap<String, String>,
-}
-
 /// Settings of Kube-OVN.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]

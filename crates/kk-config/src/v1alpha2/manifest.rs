@@ -121,6 +121,8 @@ pub struct ManifestComponents {
     /// The registry server (distribution), for `kk init registry`.
     #[serde(rename = "docker-registry")]
     pub docker_registry: Option<ManifestComponent>,
+    /// The manifests of calico.
+    pub calico: Option<ManifestComponent>,
     /// Harbor.
     pub harbor: Option<ManifestComponent>,
     /// docker-compose.

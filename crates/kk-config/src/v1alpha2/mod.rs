@@ -4,6 +4,7 @@
 //! The doc comments become the descriptions in the JSON schema. A field that is absent, `null` or an empty text gets its default.
 
 mod addons;
+mod calico;
 mod dns;
 mod endpoint;
 mod etcd;
@@ -16,13 +17,14 @@ mod registry;
 mod system;
 
 pub use addons::{Addon, AddonChart, AddonPhase, AddonSources, AddonYaml, KubeSphere, OpenEbs, Storage};
+pub use calico::{Calico, CalicoController, Encapsulation, Typha};
 pub use dns::{CoreDns, Dns, ExternalZone, NodeLocalDns};
 pub use endpoint::{BgpPeer, ControlPlaneEndpoint, InternalLoadbalancer, KubeVip, KubeVipMode};
 pub use etcd::{Etcd, EtcdLogLevel, EtcdMetrics, EtcdType, ExternalEtcd};
 pub use host::{Bastion, Host};
 pub use known_plugins::{
-    Calico, CalicoController, Hybridnet, HybridnetNetwork, HybridnetSubnet, KubeOvn, KubeOvnCni,
-    KubeOvnController, KubeOvnDpdk, KubeOvnOvs, KubeOvnPinger, Typha,
+    Hybridnet, HybridnetNetwork, HybridnetSubnet, KubeOvn, KubeOvnCni, KubeOvnController, KubeOvnDpdk,
+    KubeOvnOvs, KubeOvnPinger,
 };
 pub use kubernetes::{ContainerManager, Kubernetes, KubernetesType, Toggle};
 pub use manifest::{
@@ -43,7 +45,7 @@ pub const API_VERSION: &str = "kubekey.kubesphere.io/v1alpha2";
 
 /// Words that KubeKey accepts and that kk refuses for now, by field.
 const REFUSED_WORDS: [(&str, &[&str]); 5] = [
-    ("spec.network.plugin", &["calico", "kubeovn", "hybridnet"]),
+    ("spec.network.plugin", &["kubeovn", "hybridnet"]),
     ("spec.controlPlaneEndpoint.internalLoadbalancer", &["haproxy", "kube-vip"]),
     ("spec.etcd.type", &["kubeadm", "external"]),
     ("spec.kubernetes.type", &["k3s", "k8e"]),

@@ -11,8 +11,8 @@ use std::fmt;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Network {
-    /// What connects pods: `flannel`, `cilium`, or `none` for another one, which an addon with `phase: network` can install
-    /// (KubeKey: calico). What kk has installed in a cluster stays there.
+    /// The plugin that connects pods: `flannel`, `calico`, `cilium`, or `none` for another plugin, which an addon with
+    /// `phase: network` can install (KubeKey: calico). It cannot change in a running cluster.
     pub plugin: PluginName,
     /// Addresses of pods: `v4` or `v4,v6`.
     #[serde(rename = "kubePodsCIDR")]
@@ -67,7 +67,7 @@ pub enum PluginName {
 
 impl PluginName {
     /// The plugins that kk installs.
-    pub(crate) const INSTALLED: [Self; 2] = [Self::Flannel, Self::Cilium];
+    pub(crate) const INSTALLED: [Self; 3] = [Self::Calico, Self::Flannel, Self::Cilium];
 }
 
 impl fmt::Display for PluginName {
@@ -77,8 +77,10 @@ impl fmt::Display for PluginName {
 }
 
 /// The plugins that can be installed, each with its settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkPlugin {
+    /// Calico with the given settings.
+    Calico(Box<crate::spec::Calico>),
     /// flannel with the given backend.
     Flannel(FlannelBackend),
     /// Cilium, by its chart.
@@ -89,22 +91,25 @@ pub enum NetworkPlugin {
 
 impl NetworkPlugin {
     /// Whether Services may work without kube-proxy. Nothing is known about a plugin that the user installs.
-    pub(crate) fn may_replace_kube_proxy(self) -> bool {
+    pub(crate) fn may_replace_kube_proxy(&self) -> bool {
         match self {
-            Self::Flannel(_) => false,
+            // Calico replaces it only if the user enables eBPF afterwards.
+            Self::Calico(_) | Self::Flannel(_) => false,
             Self::Cilium | Self::None => true,
         }
     }
 }
 
 impl Network {
-    /// The selected plugin with its settings; `None` for a plugin that cannot be installed.
-    pub(crate) fn chosen(&self) -> Option<NetworkPlugin> {
+    /// The selected plugin with its settings in a cluster with this number of nodes; `None` for a plugin that cannot be
+    /// installed.
+    pub(crate) fn chosen(&self, nodes: usize) -> Option<NetworkPlugin> {
         match self.plugin {
+            PluginName::Calico => Some(NetworkPlugin::Calico(Box::new(self.calico.settings(nodes)))),
             PluginName::Flannel => Some(NetworkPlugin::Flannel(self.flannel.backend_mode)),
             PluginName::Cilium => Some(NetworkPlugin::Cilium),
             PluginName::None => Some(NetworkPlugin::None),
-            PluginName::Calico | PluginName::Kubeovn | PluginName::Hybridnet => None,
+            PluginName::Kubeovn | PluginName::Hybridnet => None,
         }
     }
 }

@@ -202,3 +202,17 @@ fn kubesphere_is_asked_for_by_the_second_document_the_field_or_the_flag() {
     }
     assert_eq!(asked(&(field("{enabled: false}") + document), Some("")), said("v3.4.1", renamed));
 }
+
+/// As KubeKey's files have it: the settings of a plugin that kk installs cause no warning.
+#[test]
+fn calico_has_the_settings_of_the_file() {
+    let text = format!(
+        "{MINIMAL}  network:\n    plugin: calico\n    calico: {{ipipMode: Never, vxlanMode: CrossSubnet, vethMTU: 1440, \
+         ipv4NatOutgoing: false, ipv6NatOutgoing: true, defaultIPPOOL: true, blockSize: 24, \
+         ipAutoDetectionMethod: interface=eth.*, typha: {{enabled: true, replicas: 2, nodeSelector: {{a: b}}}}, \
+         controller: {{nodeSelector: {{c: d}}}}}}\n"
+    );
+    let loaded = loaded(&text);
+    assert_eq!(loaded.warnings, []);
+    insta::assert_debug_snapshot!("calico", loaded.spec.network);
+}

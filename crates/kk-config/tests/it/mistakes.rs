@@ -121,7 +121,7 @@ const CASES: &[(&str, Outcome, &[&str])] = &[
     (
         "plugin-unknown",
         Error(1),
-        &["one of: flannel, cilium, none; for another plugin, write `none` and list it in `addons` with `phase: network`"],
+        &["one of: calico, flannel, cilium, none; for another plugin, write `none` and list it in `addons` with `phase: network`"],
     ),
     ("addon-phase-unknown", Error(1), &["`spec.addons[0].phase` cannot be `before`", "one of: cluster, network"]),
     ("plugin-cilium", Valid, &[]),

@@ -267,12 +267,13 @@ fn size(line: &str) -> Option<(u64, u64)> {
 }
 
 /// Feature name, module name, and the symbol of the kernel's configuration that builds it in.
-const MODULES: [(&str, &str, &str); 10] = [
+const MODULES: [(&str, &str, &str); 11] = [
     ("overlay", "overlay", "OVERLAY_FS"),
     ("br_netfilter", "br_netfilter", "BRIDGE_NETFILTER"),
     ("ipvs", "ip_vs", "IP_VS"),
     ("nftables", "nf_tables", "NF_TABLES"),
     ("vxlan", "vxlan", "VXLAN"),
+    ("ipip", "ipip", "NET_IPIP"),
     ("", "ip_vs_rr", "IP_VS_RR"),
     ("", "ip_vs_wrr", "IP_VS_WRR"),
     ("", "ip_vs_sh", "IP_VS_SH"),

@@ -35,17 +35,19 @@ fn list(args: &ListVersions, printer: &Printer) -> Result<(), Error> {
         json!({"program": component.name(), "versions": Arch::ALL.map(of).into_iter().collect::<serde_json::Map<_, _>>()})
     };
     let chosen: Vec<Component> = match &args.program {
-        None => Component::programs().collect(),
-        Some(name) => vec![Component::program(name).ok_or_else(|| {
-            let known = Component::programs().map(Component::name).collect::<Vec<_>>().join(", ");
-            Error::Usage {
-                message: format!("there is no component {name}"),
-                hint: format!(
-                    "one of: \
+        None => Component::published().collect(),
+        Some(name) => {
+            vec![Component::published().find(|component| component.name() == name).ok_or_else(|| {
+                let known = Component::published().map(Component::name).collect::<Vec<_>>().join(", ");
+                Error::Usage {
+                    message: format!("there is no component {name}"),
+                    hint: format!(
+                        "one of: \
                                              {known}"
-                ),
-            }
-        })?],
+                    ),
+                }
+            })?]
+        }
     };
     let json = args.from.output == OutputFormat::Json;
     if json {
@@ -100,13 +102,13 @@ fn show(args: &ShowVersions, printer: &Printer) -> Result<(), Error> {
             let arches: Vec<_> = known.split(", ").filter(|arch| !arch.is_empty()).collect();
             json!({"program": component.name(), "version": versions.of(component), "known": arches})
         };
-        let programs: Vec<Value> = Component::programs().map(program).collect();
+        let programs: Vec<Value> = Component::published().map(program).collect();
         let images: Vec<String> = images.map(|image| image.to_string()).collect();
         let document = json!({"kubernetes": kubernetes.to_string(), "programs": programs, "images": images});
         return printer.print_stdout(&format!("{document:#}\n"));
     }
     let mut table = Table::new(["PROGRAM", "VERSION", "CHECKSUM KNOWN FOR"]);
-    for component in Component::programs() {
+    for component in Component::published() {
         let arches = known(component);
         let arches = match arches {
             none if none.is_empty() && catalogue.has_published(component) => {

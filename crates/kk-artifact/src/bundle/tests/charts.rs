@@ -406,3 +406,44 @@ async fn two_charts_with_one_name_and_other_content_do_not_fit_into_a_bundle() {
     let said = site.export(&manifest(&site, both), "store", "a.tar.zst").await.unwrap_err();
     assert!(said.contains("already contains a different chart app 1.2.0"), "{said}");
 }
+
+/// Manifests of the catalogue travel like binaries: through the mirror, by the version in the Manifest.
+#[tokio::test]
+async fn manifests_of_the_catalogue_are_mirrored_and_found_by_their_versions() {
+    let site = Site::new().await;
+    let place =
+        |file: &str| format!("/raw.githubusercontent.com/projectcalico/calico/v3.99.0/manifests/{file}");
+    let files = [("calico.yaml", "kind: A\n"), ("calico-typha.yaml", "kind: B\n")];
+    let mut own = "calico:\n".to_owned();
+    for (file, text) in files {
+        site.server.put(&place(file), text.as_bytes());
+        own += &format!("  {file}: {{3.99.0: {}}}\n", kk_util::sha256(text.as_bytes()));
+    }
+    let catalogue = Catalogue::builtin().with_user("own", &own).unwrap();
+    let mirrored = catalogue.clone().with_mirror(&site.server.base()).unwrap();
+    let mut wanted = site.manifest("amd64", "team/app:v1").without_programs();
+    wanted.images.clear();
+    wanted.components.insert("calico", ["3.99.0".to_owned()].into());
+    let (store, path) = (site.store("store", false), site.file("a.tar.zst"));
+    let exported = export(&wanted, &mirrored, &store, &path, None, &|_| {}).await.unwrap();
+    let names: Vec<_> = exported.index.manifests.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(names, ["calico-typha-v3.99.0.yaml", "calico-v3.99.0.yaml"]);
+    let bundle = Bundle::open(&path).unwrap();
+    assert_eq!(bundle.versions(crate::Component::Calico), ["3.99.0"]);
+    for (file, text) in files {
+        let source = catalogue.manifest(crate::Component::Calico, "3.99.0", file).unwrap();
+        let there = bundle.manifest(&source).unwrap();
+        bundle.check(&source, &there).unwrap();
+        assert_eq!(bundle.read(&there).await.unwrap(), text.as_bytes());
+    }
+    let other = own.replace(&kk_util::sha256(b"kind: A\n"), &"0".repeat(64));
+    let catalogue = Catalogue::builtin().with_user("own", &other).unwrap();
+    let source = catalogue.manifest(crate::Component::Calico, "3.99.0", "calico.yaml").unwrap();
+    let refused = bundle.check(&source, &bundle.manifest(&source).unwrap()).unwrap_err().to_string();
+    assert!(refused.contains("is not the file that the catalogue knows"), "{refused}");
+    // The server has another file than the catalogue expects.
+    let mirrored = catalogue.with_mirror(&site.server.base()).unwrap();
+    let errors =
+        export(&wanted, &mirrored, &site.store("other", false), &path, None, &|_| {}).await.unwrap_err();
+    assert!(errors.iter().any(|error| error.to_string().contains("wrong SHA-256")), "{errors:?}");
+}

@@ -154,10 +154,12 @@ impl Look<'_> {
                 let sum = sha256(&*content.0);
                 Ok(part(source.clone(), Some(content), false, &sum))
             }
-            ManifestSource::Url { .. } if self.bundle.is_some() => {
+            ManifestSource::Url { .. } | ManifestSource::Published { .. } if self.bundle.is_some() => {
                 Err(missing(&format!("manifest {source}")))
             }
-            ManifestSource::Url { .. } => Ok(part(source.clone(), None, true, "")),
+            ManifestSource::Url { .. } | ManifestSource::Published { .. } => {
+                Ok(part(source.clone(), None, true, ""))
+            }
         }
     }
 
@@ -184,7 +186,7 @@ impl Origin for ChartSource {
 impl Origin for ManifestSource {
     fn by_name(&self) -> Option<String> {
         match self {
-            Self::Url { url, .. } => Some(url.clone()),
+            Self::Url { url, .. } | Self::Published { url, .. } => Some(url.clone()),
             Self::Path(_) => None,
         }
     }

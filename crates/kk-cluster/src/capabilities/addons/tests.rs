@@ -298,9 +298,9 @@ async fn a_delete_removes_what_addons_of_the_network_may_have_left() {
     let flannel = NetworkPlugin::Flannel(FlannelBackend::Vxlan);
     let mark = format!("made\t{NETWORK_ADDONS}");
     for (plugin, addons, record, removes) in [
-        (flannel, MANIFESTS.to_owned(), "dir\t/etc/kubernetes", false),
-        (flannel, of_network(MANIFESTS), "dir\t/etc/kubernetes", true),
-        (flannel, "[]".to_owned(), mark.as_str(), true),
+        (flannel.clone(), MANIFESTS.to_owned(), "dir\t/etc/kubernetes", false),
+        (flannel.clone(), of_network(MANIFESTS), "dir\t/etc/kubernetes", true),
+        (flannel.clone(), "[]".to_owned(), mark.as_str(), true),
         (none, "[]".to_owned(), "dir\t/etc/kubernetes", true),
     ] {
         let mut wanted = spec(directory.path(), &addons);

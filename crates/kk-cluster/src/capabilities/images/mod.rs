@@ -41,6 +41,7 @@ impl Capability for Images {
     fn images(&self, cluster: &Cluster, host: &Host) -> Vec<(ImageStage, String)> {
         let own =
             cluster.options.bundle.iter().filter(|_| host.is_node()).flat_map(|one| offline::own_images(one));
+        let own = own.filter(|(_, image)| !cluster.images.is_published(image));
         own.map(|(name, _)| (ImageStage::Own, name)).collect()
     }
 

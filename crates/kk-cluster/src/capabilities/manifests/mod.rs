@@ -5,6 +5,7 @@
 
 mod apply_manifests;
 mod objects;
+mod overlay;
 mod record_objects;
 
 use kk_engine::{SlotKey, Task};
@@ -18,7 +19,8 @@ use crate::{
 };
 
 pub(crate) use apply_manifests::note;
-pub(crate) use objects::from_template;
+pub(crate) use objects::{from_documents, from_template};
+pub(crate) use overlay::{Missing, Overlay, Place};
 pub(crate) use record_objects::{is_recorded, record};
 
 /// The manifests that the other capabilities supply.

@@ -1,6 +1,7 @@
 //! Objects of a manifest, by which kk queries them from the API.
 
-use serde_json::Value;
+use kk_util::sha256;
+use serde_json::{Value, json};
 
 use crate::{
     base::{
@@ -42,17 +43,35 @@ fn objects_of(template: &str, text: &str) -> Result<Vec<Object>, BuildError> {
             continue;
         }
         let value: Value = crate::base::yaml::parse(document).map_err(broken)?;
-        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        let object = || {
-            Some(Object {
-                api_version: text("/apiVersion")?,
-                kind: text("/kind")?,
-                namespace: text("/metadata/namespace").unwrap_or_default(),
-                name: text("/metadata/name")?,
-            })
-        };
-        objects
-            .push(object().ok_or_else(|| broken("a document has no apiVersion, kind or name".to_owned()))?);
+        objects.push(
+            object(&value).ok_or_else(|| broken("a document has no apiVersion, kind or name".to_owned()))?,
+        );
     }
     Ok(objects)
+}
+
+/// A manifest of adapted documents, as one List. The note contains only its checksum, because the file is large.
+///
+/// # Errors
+/// A document is not an object.
+pub(crate) fn from_documents(name: &'static str, documents: &[Value]) -> Result<Manifest, BuildError> {
+    let objects = documents.iter().map(object).collect::<Option<Vec<_>>>().ok_or_else(|| {
+        BuildError::local(
+            format!("the manifest of {name} has a document without apiVersion, kind or name"),
+            format!("use another version in spec.components.{name}"),
+        )
+    })?;
+    let file = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
+    let note = format!("# The SHA-256 of the manifest that kk applied last.\n{}\n", sha256(&file));
+    Ok(Manifest { name, note, file, objects, made_by_init: false, command: None })
+}
+
+fn object(value: &Value) -> Option<Object> {
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    Some(Object {
+        api_version: text("/apiVersion")?,
+        kind: text("/kind")?,
+        namespace: text("/metadata/namespace").unwrap_or_default(),
+        name: text("/metadata/name")?,
+    })
 }

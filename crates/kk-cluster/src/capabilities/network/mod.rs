@@ -1,5 +1,6 @@
 //! Network plugins, in one directory each. Other directories use a plugin only through this module.
 
+mod calico;
 mod check;
 mod cilium;
 pub(crate) mod flannel;
@@ -16,12 +17,13 @@ use crate::{
 };
 
 /// The plugins that kk installs, by their names in the file. The manifest of a plugin has the same name.
-const INSTALLED: [(&str, &dyn Capability); 2] =
-    [("flannel", &flannel::Flannel), (cilium::NAME, &cilium::Cilium)];
+const INSTALLED: [(&str, &dyn Capability); 3] =
+    [("calico", &calico::Calico), ("flannel", &flannel::Flannel), (cilium::NAME, &cilium::Cilium)];
 
 /// The plugin that the file specifies.
 pub(crate) fn capability(spec: &Spec) -> &'static dyn Capability {
-    match spec.network.plugin {
+    match &spec.network.plugin {
+        NetworkPlugin::Calico(_) => &calico::Calico,
         NetworkPlugin::Flannel(_) => &flannel::Flannel,
         NetworkPlugin::Cilium => &cilium::Cilium,
         NetworkPlugin::None => &none::NoPlugin,
@@ -54,13 +56,19 @@ pub(crate) fn may_be_of_others(spec: &Spec) -> bool {
 
 /// Removes what these plugins leave on nodes, by names that only they use.
 pub(crate) fn remove_others(inputs: &Inputs) -> Task {
+    remove::task(inputs, "other_plugins", &of_others(inputs))
+}
+
+/// The script for plugins whose own programs create everything on nodes.
+fn of_others(inputs: &Inputs) -> String {
     let pods = inputs.spec.network.pods.to_string();
-    remove::task(inputs, "other_plugins", &script(&[("pods", &pods)], include_str!("remove_others.sh")))
+    script(&[("pods", &pods)], include_str!("remove_others.sh"))
 }
 
 /// The nodes whose network this run restores.
 pub(crate) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
-    match inputs.spec.network.plugin {
+    match &inputs.spec.network.plugin {
+        NetworkPlugin::Calico(_) => calico::AGENT.lacking(inputs),
         NetworkPlugin::Flannel(_) => flannel::AGENT.lacking(inputs),
         NetworkPlugin::Cilium | NetworkPlugin::None => Vec::new(),
     }
@@ -68,19 +76,20 @@ pub(crate) fn lost<'a>(inputs: &Inputs<'a>) -> Vec<&'a Host> {
 
 /// Whether a node has reported that its network works. A missing answer does not count as "yes".
 pub(crate) fn works(inputs: &Inputs, host: &Host, facts: &Facts) -> bool {
-    match inputs.spec.network.plugin {
+    match &inputs.spec.network.plugin {
         NetworkPlugin::Flannel(_) => flannel::links::work(inputs, host, facts),
-        NetworkPlugin::Cilium | NetworkPlugin::None => true,
+        // Their links are not probed; the verification queries pods on other nodes.
+        NetworkPlugin::Calico(_) | NetworkPlugin::Cilium | NetworkPlugin::None => true,
     }
 }
 
 /// Why a node that was asked about its network gave no answer.
 pub(crate) fn silence(inputs: &Inputs, facts: &Facts) -> Option<String> {
-    match inputs.spec.network.plugin {
+    match &inputs.spec.network.plugin {
         NetworkPlugin::Flannel(_) => {
             facts.answer(&flannel::links::LINKS).unanswered().map(ToString::to_string)
         }
-        NetworkPlugin::Cilium | NetworkPlugin::None => None,
+        NetworkPlugin::Calico(_) | NetworkPlugin::Cilium | NetworkPlugin::None => None,
     }
 }
 
@@ -125,6 +134,7 @@ mod tests {
         program("iptables-restore", "cat >table.new; mv table.new table");
         program("ip6tables-save", "exit 1");
         program("tc", "exit 0");
+        program("nft", "exit 1");
         program(
             "ipset",
             "case $1 in list) cat sets.there ;; destroy) grep -vxF -e \"$2\" sets.there >sets.new; mv sets.new sets.there ;; esac",
@@ -165,7 +175,8 @@ mod tests {
             -A INPUT -m set --match-set my-kube-router-set src -j DROP\n-A INPUT -j calico-of-mine\nCOMMIT\n";
         let removed = ":KUBE-ROUTER-INPUT - [0:0]\n:cali-FORWARD - [0:0]\n:CILIUM_INPUT - [0:0]\n\
             -A INPUT -m comment --comment \"kube-router netpol\" -j KUBE-ROUTER-INPUT\n-A FORWARD -i kube-bridge -j ACCEPT\n\
-            -A FORWARD -m comment --comment \"cali:x\" -j cali-FORWARD\n-A INPUT -j CILIUM_INPUT\n\
+            -A FORWARD -m comment --comment \"cali:x\" -j cali-FORWARD\n-A FORWARD -m comment --comment \"cali:y\" -m mark --mark 0x10000/0x10000 -j ACCEPT\n\
+            -A INPUT -j CILIUM_INPUT\n\
             -A POSTROUTING -m set --match-set kube-router-pod-subnets src -j MASQUERADE\n";
         let stays = ["cali-of-mine", "eth0", "lxcbr0", "tun-office", "tunl0"];
         let goes = [

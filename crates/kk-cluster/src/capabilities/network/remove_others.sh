@@ -6,6 +6,11 @@ if [ -e /sys/class/net/kube-bridge ] || [ -e /etc/cni/net.d/10-kuberouter.confli
 
 remove_chains 'KUBE-ROUTER|KUBE-POD-FW|KUBE-NWPLCY|cali'
 remove_rules '^(:|-A )(OLD_)?CILIUM_| -[jg] (OLD_)?CILIUM_'
+# Calico also puts rules into the chains of the kernel, with a comment.
+remove_rules ' --comment "?cali:'
+if command -v nft >/dev/null; then
+    for family in ip ip6; do nft delete table $family calico 2>/dev/null || :; done
+fi
 # kube-router also puts rules into the chains of the kernel.
 remove_rules ' --match-set (inet6:)?kube-router-| -[io] kube-bridge |allow outbound node port traffic on node interface with which node ip is associated'
 
@@ -72,6 +77,7 @@ rm -f /etc/cni/net.d/05-cilium.conflist /opt/cni/bin/calico /opt/cni/bin/calico-
 rm -f /etc/cni/net.d/00-multus.conf /opt/cni/bin/multus-shim
 rm -rf /etc/cni/net.d/multus.d /etc/cni/multus /run/multus /run/k8s.cni.cncf.io
 rm -f /etc/sysctl.d/99-zzz-override_cilium.conf
+! grep -qs ' /run/calico/cgroup ' /proc/self/mountinfo || umount /run/calico/cgroup || umount -l /run/calico/cgroup || :
 rm -rf /var/lib/calico /var/log/calico /run/calico /var/lib/kube-router
 empty /run/cilium
 ! [ -d /run/cilium ] || rmdir /run/cilium

@@ -33,10 +33,10 @@ pub(super) struct Agent {
     /// that the plugin writes again after each boot are not listed, because they may appear only after the host answers.
     pub writes: &'static [&'static str],
     /// A script that removes the previous pod range: with that range, pods that start before the plugin would get unreachable
-    /// addresses.
-    pub forget: &'static str,
-    /// A script that connects the pods of a node to their bridge again.
-    pub mend: &'static str,
+    /// addresses. `None` if the plugin does not use the pod ranges of nodes.
+    pub forget: Option<&'static str>,
+    /// A script that connects the pods of a node to their bridge again. `None` for a plugin without a bridge.
+    pub mend: Option<&'static str>,
     /// Returns the failures that nodes reported, by node.
     pub broken: fn(&Inputs) -> BTreeMap<String, Broken>,
 }
@@ -121,7 +121,8 @@ impl Agent {
     fn prepare(&self, nodes: &Nodes) -> Task {
         let mut task = Task::new("prepare_nodes", format!("Prepare nodes for {}", self.plugin));
         for host in &nodes.renumbered {
-            let forget = Command::new("remove the bridge of pods and its range", self.forget);
+            let Some(forget) = self.forget else { continue };
+            let forget = Command::new("remove the bridge of pods and its range", forget);
             let work = HostWork::new(vec![Box::new(forget)]);
             task = task.on(&host.name, work.provides(slots::range_forgotten_slot(&host.name)));
         }
@@ -135,8 +136,8 @@ impl Agent {
                 // If the directory is missing, containerd creates it with access only for itself.
                 actions.push(Box::new(Directory::new("/etc/cni/net.d")));
             }
-            if has(&nodes.bridgeless) {
-                actions.push(Box::new(Command::new("connect pods to their bridge again", self.mend)));
+            if let Some(mend) = self.mend.filter(|_| has(&nodes.bridgeless)) {
+                actions.push(Box::new(Command::new("connect pods to their bridge again", mend)));
             }
             task = task.on(name, HostWork::new(actions));
         }
@@ -168,7 +169,7 @@ impl Agent {
             .needs(slots::initialised_slot())
             .needs(slots::nodes_registered_slot())
             .needs(slots::node_tools_slot(&inputs.api_host.name));
-        for node in &renumbered {
+        for node in renumbered.iter().filter(|_| self.forget.is_some()) {
             work = work.needs(slots::range_forgotten_slot(node));
         }
         task.on(&inputs.api_host.name, work.provides(slots::plugin_restarted_slot()))

@@ -4,6 +4,7 @@ mod addons;
 pub(crate) mod installed;
 mod plan;
 pub(super) mod probe;
+mod published;
 pub(super) mod requirements;
 mod secrets;
 
@@ -44,6 +45,7 @@ pub struct Session {
     pub(super) token: Token,
     pub(super) owner: Owner,
     redactor: Redactor,
+    published: published::Fetched,
 }
 
 impl Session {
@@ -68,6 +70,7 @@ impl Session {
             spec,
             settings,
             redactor: Redactor::default(),
+            published: published::Fetched::default(),
         };
         session.hide(&[session.token.secret.clone(), session.token.text()]);
         session.hide(&secrets_of(&session.spec));
@@ -127,6 +130,7 @@ impl Session {
             token: self.token.clone(),
             owner: self.owner.clone(),
             redactor: self.redactor.clone(),
+            published: self.published.clone(),
             settings: self.settings.clone(),
             spec,
         })
@@ -145,6 +149,7 @@ impl Session {
             token: self.token.clone(),
             owner: self.owner.clone(),
             redactor: self.redactor.clone(),
+            published: self.published.clone(),
             settings: self.settings.clone(),
             spec,
         })

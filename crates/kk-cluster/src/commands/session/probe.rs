@@ -18,7 +18,7 @@ use crate::{
         pki::Pki,
         probed::Probed,
         requirements::Requirements,
-        supply::{Installer, Wanted},
+        supply::{Installer, Published, Wanted},
         templates::Templates,
     },
     capabilities::{network, runtime, versions::of_cluster},
@@ -109,7 +109,8 @@ impl Session {
         };
         let pki = Pki::open(&directory, &spec.etcd_hosts(), &spec.control_planes(), copy, command.renewed())?;
         self.hide(pki.keys());
-        let cluster = self.cluster(probed, command)?;
+        let mut cluster = self.cluster(probed, command)?;
+        self.publish(&mut cluster, &capabilities).await;
         let requirements = requirements(&capabilities, &cluster)?;
         let wanted = wanted_programs(&cluster, &requirements);
         let programs = self.artifacts.programs(&cluster.versions, wanted).await;
@@ -155,6 +156,7 @@ impl Session {
             api_host,
             state,
             images: Images::new(&self.spec, &versions),
+            published: Published::default(),
             versions,
             runtime: runtime::of(&self.spec),
             templates: Templates::new(self.settings.templates.as_deref())?,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kk_artifact::Component;
-use kk_config::{Host, KubeVersion, Role};
+use kk_config::{ComponentKind, Host, KubeVersion, Role};
 use kk_engine::{CONTROL, Facts, Module, Pipeline, Task};
 
 use crate::commands::create_cluster::{self, Staged};
@@ -116,6 +116,9 @@ pub(crate) fn other_components(inputs: &Inputs) -> Vec<String> {
     let images = || inputs.requirements.images.values().flatten().map(|(_, name)| name);
     let is_used = |component: &Component| match inputs.versions.image(*component) {
         Some(_) => images().any(|name| *name == inputs.images.of(*component)),
+        None if component.kind() == ComponentKind::Manifest => {
+            inputs.published.components().any(|published| published == *component)
+        }
         None => inputs.wanted_programs().iter().any(|(program, _)| program == component),
     };
     let step = |component: Component| {

@@ -32,14 +32,16 @@ pub(super) const AGENT: Agent = Agent {
     daemon_set: "kube-flannel-ds",
     selector: "app=flannel",
     writes: &["/etc/cni/net.d/10-flannel.conflist", "/opt/cni/bin/flannel"],
-    forget: "rm -f /run/flannel/subnet.env\n! ip link show cni0 >/dev/null 2>&1 || ip link delete cni0\n",
-    mend: include_str!("mend_bridge.sh"),
+    forget: Some(
+        "rm -f /run/flannel/subnet.env\n! ip link show cni0 >/dev/null 2>&1 || ip link delete cni0\n",
+    ),
+    mend: Some(include_str!("mend_bridge.sh")),
     broken: links::broken,
 };
 
 /// The backend that the file specifies.
 fn backend(spec: &Spec) -> Option<FlannelBackend> {
-    if let NetworkPlugin::Flannel(backend) = spec.network.plugin { Some(backend) } else { None }
+    if let NetworkPlugin::Flannel(backend) = &spec.network.plugin { Some(*backend) } else { None }
 }
 
 impl Capability for Flannel {

@@ -152,7 +152,7 @@ async fn a_network_plugin_that_kk_has_installed_stays() {
         (false, NetworkPlugin::None, &[]),
     ] {
         let (mut spec, mut facts) = (spec(), well());
-        spec.network.plugin = plugin;
+        spec.network.plugin = plugin.clone();
         if installed {
             facts.files.insert(note.to_owned(), FileFact::default());
         }
