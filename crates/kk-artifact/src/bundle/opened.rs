@@ -10,6 +10,7 @@ use super::{
 };
 use crate::catalogue::{parse_version, version_in_bundle};
 use crate::store::blocking;
+use crate::version_list::newest_stable;
 use crate::{Catalogue, Component, Error, LayoutImage, Store};
 
 /// A file of an image's content.
@@ -150,6 +151,14 @@ impl Bundle {
                 }
         };
         self.content(&self.index.charts.iter().find(is_it)?.path)
+    }
+
+    /// The newest version of a chart in the bundle, for a source without a version.
+    pub fn newest_version(&self, source: &ChartSource) -> Option<&str> {
+        let ChartSource::Repository { name, .. } = source else { return None };
+        let parts =
+            self.index.charts.iter().filter(|part| part.source == source.origin() && part.name == *name);
+        newest_stable(parts.map(|part| part.version.as_str()))
     }
 
     /// The manifest in the bundle for a source.

@@ -109,17 +109,32 @@ async fn look_at_repositories<'a>(wanted: Wanted<'a>, store: &Store, fetch: &Fet
             _ => None,
         })
         .collect();
-    let read = async |repo: &'a str| {
-        let index = async {
-            let address = Address::parse(repo)?;
-            let text = store.read(&address.below("index.yaml")?, LARGEST, fetch.note).await;
-            let text = text.map_err(|error| error.to_string())?;
-            let index = blocking(move || Index::parse(&text)).await?;
-            Ok((address, Arc::new(index)))
-        };
-        (repo, index.await)
-    };
+    let read = async |repo: &'a str| (repo, read_index(repo, store, fetch.note).await);
     futures::stream::iter(repositories).map(read).buffer_unordered(PARALLEL).collect().await
+}
+
+/// The address of a repository, and its index. Errors state why the index is missing.
+async fn read_index(
+    repo: &str,
+    store: &Store,
+    note: &(dyn Fn(String) + Sync),
+) -> Result<(Address, Arc<Index>), String> {
+    let address = Address::parse(repo)?;
+    let text = store.read(&address.below("index.yaml")?, LARGEST, note).await;
+    let text = text.map_err(|error| error.to_string())?;
+    let index = blocking(move || Index::parse(&text)).await?;
+    Ok((address, Arc::new(index)))
+}
+
+/// The newest version of a chart in its repository that is not a pre-release.
+pub async fn newest_version(source: &ChartSource, store: &Store) -> Result<String, Error> {
+    let give = "set `version` of the chart";
+    let ChartSource::Repository { repo, name, .. } = source else {
+        return Err(no_chart(source, "only a repository lists versions", give));
+    };
+    let index = read_index(repo, store, &|_| {}).await;
+    let (_, index) = index.map_err(|reason| no_chart(source, reason, SERVER))?;
+    index.newest(name).map(str::to_owned).map_err(|reason| no_chart(source, reason, give))
 }
 
 struct Look<'a, 'b> {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::archive::first_line;
 use crate::{
     Address, Sha256Sum,
-    version_list::{NAMED, it_has},
+    version_list::{NAMED, it_has, newest_stable},
 };
 
 /// The used fields of `index.yaml` (helm's documentation, "Chart Repository Guide").
@@ -35,6 +35,14 @@ impl Index {
         };
         serde_saphyr::from_str_with_options(text, options)
             .map_err(|error| format!("its index.yaml cannot be read: {}", first_line(&error.to_string())))
+    }
+
+    /// The newest version of a chart that is not a pre-release. Errors state the available names.
+    pub(super) fn newest(&self, name: &str) -> Result<&str, String> {
+        let entries = self.entries.get(name).filter(|entries| !entries.is_empty());
+        let entries = entries.ok_or_else(|| self.without(name))?;
+        newest_stable(entries.iter().map(|entry| entry.version.as_str()))
+            .ok_or_else(|| "the repository has no stable version of it".to_owned())
     }
 
     /// The address of a chart, and its checksum if the repository contains it. Errors state the available versions or names.
@@ -80,6 +88,16 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_version_is_the_highest_one_that_is_stable() {
+        let index = "entries:\n  app: [{version: 1.9.0}, {version: v1.10.0}, {version: 2.0.0-rc.1}, {version: new}]\n  \
+            pre: [{version: 1.0.0-rc.1}]\n";
+        let index = Index::parse(index.as_bytes()).unwrap();
+        assert_eq!(index.newest("app"), Ok("v1.10.0"));
+        assert!(index.newest("pre").unwrap_err().contains("no stable version"));
+        assert!(index.newest("web").unwrap_err().contains("does not have this chart; it has app, pre"));
+    }
 
     #[test]
     fn a_chart_is_found_wherever_the_index_says_that_it_is() {

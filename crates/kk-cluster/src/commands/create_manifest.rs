@@ -15,6 +15,7 @@ impl Session {
     /// # Errors
     /// A version is unknown, or a manifest that names images cannot be fetched.
     pub async fn manifest(&self, arches: &BTreeSet<Arch>) -> Result<Manifest, BuildError> {
+        refuse_open_versions(&self.spec.addons)?;
         let nothing = self.nothing();
         let inputs = self.create_inputs(&nothing).await?;
         let mut all: BTreeSet<Arch> = self.spec.hosts.iter().filter_map(|host| host.arch).collect();
@@ -60,9 +61,28 @@ impl Session {
     }
 }
 
-/// The addons' files with objects. If two have the same name, a number is added.
+/// A bundle has exact versions, and no server is contacted to find out the newest one.
+fn refuse_open_versions(addons: &[Addon]) -> Result<(), BuildError> {
+    let is_open = |addon: &&Addon| addon.chart.as_ref().is_some_and(|chart| chart.is_open);
+    let names: Vec<&str> = addons.iter().filter(is_open).map(|addon| addon.name.as_str()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(BuildError::config(
+        format!(
+            "a bundle needs exact versions, and these addons have a chart without one: {}",
+            names.join(", ")
+        ),
+        "set `version` of their charts",
+    ))
+}
+
+/// The addons' files with objects, and with values. If two have the same name, a number is added.
 fn manifests(addons: &[Addon]) -> BTreeSet<ManifestFile> {
-    let sources: BTreeSet<&ManifestSource> = addons.iter().flat_map(|addon| &addon.manifests).collect();
+    let values = addons.iter().filter_map(|addon| addon.chart.as_ref()?.values_file.as_ref());
+    let values = values.filter(|source| matches!(source, ManifestSource::Url { .. }));
+    let sources: BTreeSet<&ManifestSource> =
+        addons.iter().flat_map(|addon| &addon.manifests).chain(values).collect();
     let mut names = BTreeSet::new();
     let mut file = |source: &ManifestSource| {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '-' };
@@ -126,6 +146,22 @@ mod tests {
         assert!(manifest.text().contains("https://files.example/x/all.yaml?a=b"), "what the export asks for");
         assert!(manifest.components.contains_key("helm"));
         assert_eq!(kk_config::load_manifest("written", &manifest.text()).unwrap().0.charts, manifest.charts);
+    }
+
+    #[tokio::test]
+    async fn a_chart_without_a_version_is_refused_and_values_of_a_server_are_in_it() {
+        let mut spec = testing::sample("all-in-one.yaml");
+        let chart = "repo: 'https://charts.example', valuesFile: 'https://files.example/values.yaml'";
+        let addons = format!("[{{name: a, sources: {{chart: {{name: app, {chart}, version: 1.2.3}}}}}}]");
+        spec.addons = testing::addons(&addons);
+        let directory = tempfile::tempdir().unwrap();
+        let manifest = testing::session(spec.clone(), directory.path()).manifest(&[Arch::Amd64].into()).await;
+        let manifest = manifest.unwrap();
+        assert_eq!(manifest.manifests.first().unwrap().source.origin(), "https://files.example/values.yaml");
+        spec.addons = testing::addons(&addons.replace(", version: 1.2.3", ""));
+        let session = testing::session(spec, directory.path());
+        let error = session.manifest(&[Arch::Amd64].into()).await.unwrap_err();
+        assert!(error.to_string().contains("a chart without one: a"), "{error}");
     }
 
     #[tokio::test]

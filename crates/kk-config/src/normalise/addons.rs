@@ -73,7 +73,7 @@ fn addon(doc: v1alpha2::Addon, at: At<'_>, out: &mut Findings<'_>) -> Option<Add
         .path
         .into_iter()
         .enumerate()
-        .filter_map(|(i, text)| manifest(text, yaml.key("path").item(i), out))
+        .filter_map(|(i, text)| file(text, yaml.key("path").item(i), "a manifest", out))
         .collect();
     let has_chart = {
         let v1alpha2::AddonChart { name, repo, path, .. } = &doc.sources.chart;
@@ -91,11 +91,12 @@ fn addon(doc: v1alpha2::Addon, at: At<'_>, out: &mut Findings<'_>) -> Option<Add
     Some(Addon { name, namespace, phase, chart, manifests, retries, delay })
 }
 
-fn manifest(text: String, at: At<'_>, out: &mut Findings<'_>) -> Option<ManifestSource> {
+/// A file on the control machine, or a URL.
+fn file(text: String, at: At<'_>, what: &str, out: &mut Findings<'_>) -> Option<ManifestSource> {
     if text.contains("://")
         && let Some(problem) = syntax::url_problem(&text)
     {
-        out.error(at, "this is not the URL of a manifest", problem);
+        out.error(at, format!("this is not the URL of {what}"), problem);
         return None;
     }
     source::warn_of_http(&text, at, "use https://, or a file of this machine", out);
@@ -126,7 +127,9 @@ fn chart(mut doc: v1alpha2::AddonChart, at: At<'_>, out: &mut Findings<'_>) -> O
         let hint = "the chart itself says its version";
         out.warning(at.name("version"), "without effect: the version of a chart by its path", hint);
     }
-    let given = source::Chart { name: doc.name, repo: doc.repo, version: doc.version, path: doc.path };
+    let is_open = doc.repo.is_some() && doc.version.is_none();
+    let (name, repo, version, path) = (doc.name, doc.repo, doc.version, doc.path);
+    let given = source::Chart { name, repo, version, path, may_be_open: true };
     let source = given.source(at, out);
     let below = match (&source, in_path) {
         (Some(ChartSource::Path(path)), Some(name)) => {
@@ -135,8 +138,10 @@ fn chart(mut doc: v1alpha2::AddonChart, at: At<'_>, out: &mut Findings<'_>) -> O
         _ => None,
     };
     let (values, secrets) = values(&doc.values, doc.values_file.is_some(), at.key("values"), out);
-    let values_file = doc.values_file.and_then(|path| source::one_line(path, at.key("valuesFile"), out));
-    Some(AddonChart { source: source?, below, values_file, values, secrets, wait: doc.wait.unwrap_or(false) })
+    let place = at.key("valuesFile");
+    let values_file = doc.values_file.and_then(|text| file(text, place, "a file with values", out));
+    let wait = doc.wait.unwrap_or(false);
+    Some(AddonChart { source: source?, is_open, below, values_file, values, secrets, wait })
 }
 
 /// All values as one JSON object, and those that are secrets by their names.

@@ -19,7 +19,8 @@ pub(super) fn charts(
     let mut all = BTreeSet::new();
     for (i, doc) in docs.into_iter().enumerate() {
         let at = at.item(i);
-        let given = Chart { name: doc.name, repo: doc.repo, version: doc.version, path: doc.path };
+        let (name, repo, version, path) = (doc.name, doc.repo, doc.version, doc.path);
+        let given = Chart { name, repo, version, path, may_be_open: false };
         let Some(chart) = given.source(at, out) else { continue };
         let message = format!("the chart {chart} is listed twice");
         if !all.insert(chart) {
@@ -101,6 +102,8 @@ pub(super) struct Chart {
     pub(super) repo: Option<String>,
     pub(super) version: Option<String>,
     pub(super) path: Option<String>,
+    /// Whether a chart of a repository needs no version.
+    pub(super) may_be_open: bool,
 }
 
 impl Chart {
@@ -121,7 +124,10 @@ impl Chart {
                 source.map_err(|hint| out.error(at.key("name"), message, hint)).ok()
             }
             (None, Some(repo), Some(name)) => {
-                let version = exact(self.version, &name, at, out)?;
+                let version = match self.version {
+                    None if self.may_be_open => String::new(),
+                    given => exact(given, &name, at, out)?,
+                };
                 if let Some(problem) = syntax::url_problem(&repo) {
                     out.error(at.key("repo"), format!("`{repo}` is not a helm repository"), problem);
                     return None;

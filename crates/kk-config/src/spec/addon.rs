@@ -42,10 +42,12 @@ impl Addon {
 pub struct AddonChart {
     /// The source of the chart.
     pub source: ChartSource,
+    /// Whether the file leaves the version open: the newest one is installed, and kept.
+    pub is_open: bool,
     /// An alternative source below the path of `source`, for a path that is not a chart itself.
     pub below: Option<ChartSource>,
-    /// A file on the control machine with values.
-    pub values_file: Option<String>,
+    /// A file with values, on the control machine or a server.
+    pub values_file: Option<ManifestSource>,
     /// Single values, which override the file: a JSON object.
     pub values: Option<Secret>,
     /// The single values that are secrets by their names.

@@ -14,7 +14,7 @@ pub enum ChartSource {
         repo: String,
         /// The name of the chart there.
         name: String,
-        /// Its exact version.
+        /// Its exact version. Empty as long as the newest version is not known, for an addon whose version the file leaves open.
         version: String,
     },
     /// An OCI registry.
@@ -37,6 +37,27 @@ impl ChartSource {
         Ok(Self::Oci { image, version: version.to_owned() })
     }
 
+    /// The version of a chart of a server, if it is known.
+    pub fn version(&self) -> Option<&str> {
+        match self {
+            Self::Repository { version, .. } | Self::Oci { version, .. } => {
+                Some(version.as_str()).filter(|version| !version.is_empty())
+            }
+            Self::Path(_) => None,
+        }
+    }
+
+    /// The same chart of a repository, with this version.
+    #[must_use]
+    pub fn with_version(self, version: &str) -> Self {
+        match self {
+            Self::Repository { repo, name, .. } => {
+                Self::Repository { repo, name, version: version.to_owned() }
+            }
+            other => other,
+        }
+    }
+
     /// The source without the version: the URL of the repository, `oci://registry/path`, or the path.
     pub fn origin(&self) -> String {
         match self {
@@ -50,6 +71,7 @@ impl ChartSource {
 impl fmt::Display for ChartSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Repository { repo, name, version } if version.is_empty() => write!(f, "{name} of {repo}"),
             Self::Repository { repo, name, version } => write!(f, "{name} {version} of {repo}"),
             Self::Oci { version, .. } => write!(f, "{} {version}", self.origin()),
             Self::Path(path) => f.write_str(path),

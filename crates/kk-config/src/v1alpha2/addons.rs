@@ -76,9 +76,9 @@ pub struct AddonChart {
     pub repo: Option<String>,
     /// A packed chart, the directory of one, or with `name` the directory in which that lies; on the control machine.
     pub path: Option<String>,
-    /// Its exact version.
+    /// Its exact version. Without one, the newest version in `repo` is installed and kept, with a warning that names it.
     pub version: Option<String>,
-    /// A file of the control machine with values.
+    /// A file with values: of the control machine, or a URL.
     pub values_file: Option<String>,
     /// Single values, `key.below=value` as for helm's `--set`; they win over the file.
     pub values: Vec<Secret>,

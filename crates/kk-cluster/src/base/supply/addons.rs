@@ -1,6 +1,6 @@
 //! Addons of the file: their charts and manifests, and the checksum that reveals a change.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use kk_artifact::{Content, Store, bundle::Bundle, is_local_chart, local_chart, local_manifest};
 use kk_config::{Addon, AddonChart, ChartSource, ManifestSource, Secret, Spec};
@@ -18,6 +18,8 @@ pub(crate) struct Wanted {
     pub chart: Option<Part<ChartSource>>,
     /// The content of the file with values.
     pub values: Option<Arc<[u8]>>,
+    /// The file with values, if its source is a URL.
+    pub values_url: Option<Part<ManifestSource>>,
     /// Its manifests.
     pub manifests: Vec<Part<ManifestSource>>,
     /// If it is the network plugin of the file: the workloads without which it has to be installed again.
@@ -50,28 +52,54 @@ pub(crate) struct Part<S> {
 
 impl Wanted {
     /// All addons of the file. Only the control machine is read: a server's chart or manifest is identified by name and version.
-    pub(crate) fn all(spec: &Spec, bundle: Option<&Bundle>, store: &Store) -> Vec<Self> {
-        spec.addons.iter().map(|addon| Self::of(addon, bundle, store)).collect()
+    /// `installed` contains the versions of charts that kk chose before, by addon.
+    pub(crate) fn all(
+        spec: &Spec,
+        installed: &BTreeMap<String, String>,
+        bundle: Option<&Bundle>,
+        store: &Store,
+    ) -> Vec<Self> {
+        spec.addons
+            .iter()
+            .map(|addon| {
+                let mut addon = addon.clone();
+                if let Some(chart) = addon.chart.as_mut().filter(|chart| chart.is_open) {
+                    let version = installed.get(&addon.name).map(String::as_str);
+                    let version = version.or_else(|| bundle?.newest_version(&chart.source));
+                    if let Some(version) = version {
+                        chart.source = chart.source.clone().with_version(version);
+                    }
+                }
+                Self::of(addon, bundle, store)
+            })
+            .collect()
     }
 
     /// The network plugin of the file.
     pub(crate) fn own(own: OwnAddon, bundle: Option<&Bundle>, store: &Store) -> Self {
         let values = Some(own.values.into_bytes().into());
-        Self { values, plugin: Some(own.workloads), ..Self::of(&own.addon, bundle, store) }
+        Self { values, plugin: Some(own.workloads), ..Self::of(own.addon, bundle, store) }
     }
 
-    fn of(addon: &Addon, bundle: Option<&Bundle>, store: &Store) -> Self {
+    fn of(addon: Addon, bundle: Option<&Bundle>, store: &Store) -> Self {
         let mut problems = Vec::new();
         let look = Look { bundle, store };
-        let mut values = None;
-        if let Some(path) = addon.chart.as_ref().and_then(|chart| chart.values_file.as_ref()) {
-            match std::fs::read(path) {
+        let (mut values, mut values_url) = (None, None);
+        match addon.chart.as_ref().and_then(|chart| chart.values_file.as_ref()) {
+            Some(ManifestSource::Path(path)) => match std::fs::read(path) {
                 Ok(bytes) => values = Some(bytes.into()),
                 Err(error) => problems.push(problem(
                     format!("the values of the addon {} cannot be read: {path}: {error}", addon.name),
                     "correct sources.chart.valuesFile; a relative path starts at the working directory of kk",
                 )),
+            },
+            Some(source @ (ManifestSource::Url { .. } | ManifestSource::Published { .. })) => {
+                match look.manifest(source) {
+                    Ok(part) => values_url = Some(part),
+                    Err(finding) => problems.push(finding),
+                }
             }
+            None => {}
         }
         let chart = addon
             .chart
@@ -82,29 +110,63 @@ impl Wanted {
             .iter()
             .filter_map(|source| look.manifest(source).map_err(|finding| problems.push(finding)).ok());
         let manifests = manifests.collect();
-        Self { addon: addon.clone(), chart, values, manifests, plugin: None, problems }
+        let mut wanted = Self { addon, chart, values, values_url, manifests, plugin: None, problems };
+        wanted.take_values();
+        wanted
     }
 
-    /// The text of the addon's note: a checksum of everything that defines the addon. It reveals no value to its readers.
+    /// Uses the content of the file with values, once it is fetched.
+    pub(crate) fn take_values(&mut self) {
+        let content = self.values_url.as_ref().and_then(|part| part.content.as_ref());
+        if let Some(content) = content {
+            self.values = Some(content.0.clone());
+        }
+    }
+
+    /// The chart whose version is not known yet.
+    pub(crate) fn open_chart(&self) -> Option<&ChartSource> {
+        let is_open = self.addon.chart.as_ref().is_some_and(|chart| chart.is_open);
+        let source = &self.chart.as_ref().filter(|_| is_open)?.source;
+        source.version().is_none().then_some(source)
+    }
+
+    /// The version of the chart that kk chose because the file leaves it open.
+    pub(crate) fn chosen_version(&self) -> Option<&str> {
+        self.addon.chart.as_ref().filter(|chart| chart.is_open)?;
+        self.chart.as_ref()?.source.version()
+    }
+
+    /// Sets the version of this chart if it is still open.
+    pub(crate) fn choose_version(&mut self, source: &ChartSource, version: &str) {
+        if self.open_chart() == Some(source) {
+            self.chart = Some(part(source.clone().with_version(version), None, true, ""));
+        }
+    }
+
+    /// The text of the addon's note: a checksum of everything that defines the addon, and the version of its chart if the file
+    /// leaves it open. It reveals no value to its readers.
     pub(crate) fn note(&self) -> String {
         let Addon { name, chart, .. } = &self.addon;
         let namespace = self.addon.namespace();
         let values = chart.as_ref().and_then(|chart| chart.values.as_ref()).map(Secret::expose);
         let manifests: Vec<&str> = self.manifests.iter().map(|part| part.identity.as_str()).collect();
+        let file = self.values_url.as_ref().map(|part| part.identity.clone());
         let all = json!([
             name,
             namespace,
             self.chart.as_ref().map(|part| &part.identity),
-            self.values.as_deref().map(sha256),
+            file.or_else(|| self.values.as_deref().map(sha256)),
             values,
             manifests,
         ]);
-        format!("{namespace}/{name} {}\n", sha256(all.to_string()))
+        let version = self.chosen_version().map(|version| format!(" {version}")).unwrap_or_default();
+        format!("{namespace}/{name} {}{version}\n", sha256(all.to_string()))
     }
 
     /// Whether the control machine has all of its content.
     pub(crate) fn is_here(&self) -> bool {
         self.chart.iter().all(|part| part.content.is_some())
+            && self.values_url.iter().all(|part| part.content.is_some())
             && self.manifests.iter().all(|part| part.content.is_some())
     }
 }

@@ -16,6 +16,13 @@ use crate::{
 pub(super) fn findings(inputs: &Inputs, phase: AddonPhase, found: &mut Findings) {
     for addon in inputs.addons.iter().filter(|addon| addon.addon.phase == phase) {
         found.0.extend(addon.problems.iter().cloned());
+        if let (Some(version), Some(chart)) = (addon.chosen_version(), &addon.chart) {
+            let name = &addon.addon.name;
+            let message = format!("the addon {name} has no version in the file: kk uses {}", chart.source);
+            let hint =
+                format!("write `version: {version}` into its chart; until then, kk keeps this version");
+            found.warning(None, message, hint);
+        }
     }
     let states = state::of_all(inputs);
     if phase == AddonPhase::Cluster {

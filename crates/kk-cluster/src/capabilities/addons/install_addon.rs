@@ -58,14 +58,24 @@ pub(super) fn with(inputs: &Inputs, wanted: &Wanted, before: Vec<Box<dyn Action>
 
 /// The note of the addon as it was last installed.
 fn note(wanted: &Wanted) -> File {
-    File::text(format!("{NOTES}/addon-{}", wanted.addon.name), wanted.note()).mode(0o600)
+    File::text(note_path(wanted), wanted.note()).mode(0o600)
+}
+
+fn note_path(wanted: &Wanted) -> String {
+    format!("{NOTES}/addon-{}", wanted.addon.name)
 }
 
 /// Whether the addon is not installed yet, has changed in the file since, or is no longer there as it was installed. Any control
 /// plane may have installed it. If the API does not respond, installed addons are assumed to be still there.
 pub(super) fn is_needed(inputs: &Inputs, wanted: &Wanted, facts: &Facts) -> bool {
     if state::of(inputs).is_none() {
-        return note(wanted).check(facts).is_needed();
+        let path = note_path(wanted);
+        // The version in the note is not known, either.
+        return if wanted.open_chart().is_some() {
+            !facts.files.contains_key(&path)
+        } else {
+            note(wanted).check(facts).is_needed()
+        };
     }
     let text = wanted.note();
     lacks_workload(inputs, wanted)

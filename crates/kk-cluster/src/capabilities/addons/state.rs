@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use kk_config::{Addon, Host};
+use kk_config::{Addon, Host, Spec};
 use kk_engine::{ProbeSpec, Question};
 
 use crate::{
-    base::{api_server, host_layout::NOTES, shell::script},
+    base::{api_server, host_layout::NOTES, probed::Probed, shell::script},
     model::inputs::Inputs,
 };
 
@@ -60,6 +60,14 @@ pub(super) fn of_all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, State)> {
     hosts.filter_map(|host| Some((host, inputs.facts(host)?.answer(&STATE).answered()?))).collect()
 }
 
+/// The versions of charts that kk chose because the file leaves them open, by addon.
+pub(crate) fn noted_versions(spec: &Spec, probed: &Probed) -> BTreeMap<String, String> {
+    let facts = spec.control_planes().into_iter().filter_map(|host| probed.facts.get(&host.name));
+    let states = facts.filter_map(|facts| facts.answer(&STATE).answered());
+    let version = |note: &str| note.split_whitespace().nth(2).map(str::to_owned);
+    states.flat_map(|state| state.noted).filter_map(|(name, note)| Some((name, version(&note)?))).collect()
+}
+
 impl State {
     /// `None`: the answer was cut off.
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -94,7 +102,7 @@ impl State {
 
     /// Whether an addon with this note is there as this control plane has installed it.
     pub(super) fn has(&self, addon: &Addon, note: &str) -> bool {
-        self.noted.get(&addon.name).is_some_and(|noted| noted == note)
+        self.noted.get(&addon.name).is_some_and(|noted| is_same(noted, note))
             && (addon.chart.is_none() || self.is_deployed(addon.namespace(), &addon.name))
             && (addon.manifests.is_empty() || self.has_objects(&addon.name))
     }
@@ -112,6 +120,12 @@ impl State {
     fn has_objects(&self, name: &str) -> bool {
         self.objects.get(name).is_some_and(|(wanted, there)| there >= wanted)
     }
+}
+
+/// Whether two notes are of the same addon. The checksum covers a version behind it, which one of them may have because the file
+/// left it open.
+fn is_same(noted: &str, note: &str) -> bool {
+    noted.split_whitespace().take(2).eq(note.split_whitespace().take(2))
 }
 
 #[cfg(test)]

@@ -133,6 +133,51 @@ async fn a_release_is_installed_once_and_again_when_it_is_lost() {
     }
 }
 
+/// The file names no version, and the note has it. Its repository does not answer.
+#[tokio::test]
+async fn a_chart_without_a_version_keeps_the_installed_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let chart = |version: &str| {
+        let repo = "'http://127.0.0.1:9/charts'";
+        format!("[{{name: app, namespace: demo, sources: {{chart: {{name: app, repo: {repo}{version}}}}}}}]")
+    };
+    let (open, exact) = (spec(here, &chart("")), spec(here, &chart(", version: 1.2.0")));
+    let note = {
+        let (session, fresh) = (testing::session(exact.clone(), here), testing::fresh(&exact));
+        let inputs = session.create_inputs(&fresh).await.unwrap();
+        inputs.addons[0].note().trim_end().to_owned() + " 1.2.0"
+    };
+    let probed = |state: &str| {
+        let mut probed = testing::fresh(&open);
+        let facts = probed.facts.values_mut().next().unwrap();
+        facts.reply(&INITIALISED, "yes");
+        facts.reply(&STATE, state);
+        facts.files.insert(format!("{NOTES}/addon-app"), FileFact::default());
+        probed
+    };
+    let there = probed(&format!("Note\tapp\t{note}\n{DEPLOYED}"));
+    let session = testing::session(open.clone(), here);
+    assert_eq!(changes(&session, &there).await, [""; 0]);
+    assert_eq!(changes(&session, &probed("")).await, [""; 0], "an API that is silent has lost nothing");
+    let found = session.plan_create(&there).await.unwrap().findings;
+    let of_addon: Vec<&Finding> = found.iter().filter(|one| one.message.contains("addon")).collect();
+    assert!(of_addon.iter().all(|one| one.severity == Severity::Warning), "{of_addon:?}");
+    assert_eq!(of_addon.len(), 1, "{of_addon:?}");
+    assert!(
+        of_addon[0].message.contains("kk uses app 1.2.0 of http://127.0.0.1:9/charts")
+            && of_addon[0].hint.contains("`version: 1.2.0`"),
+        "{of_addon:?}"
+    );
+    // The user follows the warning.
+    let session = testing::session(exact, here);
+    assert_eq!(changes(&session, &there).await, [""; 0]);
+    // Without a note, the repository is needed.
+    let found = testing::session(open.clone(), here).plan_create(&probed("end\n")).await.unwrap().findings;
+    let error = found.iter().find(|one| one.message.contains("chart app of")).expect("it is not reachable");
+    assert_eq!(error.severity, Severity::Error);
+}
+
 #[tokio::test]
 async fn what_one_control_plane_has_installed_is_there_when_another_one_answers() {
     let directory = tempfile::tempdir().unwrap();

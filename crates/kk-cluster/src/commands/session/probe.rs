@@ -21,7 +21,7 @@ use crate::{
         supply::{Installer, Published, Wanted},
         templates::Templates,
     },
-    capabilities::{network, runtime, versions::of_cluster},
+    capabilities::{addons::noted_versions, network, runtime, versions::of_cluster},
     commands::{create_cluster, delete_cluster, probe, session::requirements::requirements},
     model::{
         cluster::{Cluster, Presence, Scope, api_host},
@@ -117,11 +117,14 @@ impl Session {
         let programs = programs.map_err(|error| offline::name_all(&cluster, &requirements, error))?;
         let (bundle, store) = (cluster.options.bundle.as_deref(), &self.artifacts.store);
         let own = network::own_addon(&cluster).map(|own| Wanted::own(own, bundle, store));
-        let mut addons: Vec<Wanted> = own.into_iter().chain(Wanted::all(spec, bundle, store)).collect();
+        let installed = noted_versions(spec, probed);
+        let all = Wanted::all(spec, &installed, bundle, store);
+        let mut addons: Vec<Wanted> = own.into_iter().chain(all).collect();
         if cluster.options.skip_addons {
             // Without these, no node becomes ready.
             addons.retain(|addon| addon.addon.is_of_network());
         }
+        self.hide_values(&addons);
         Ok(self.inputs(cluster, requirements, pki, programs, addons))
     }
 

@@ -1,6 +1,6 @@
 //! Lists the secrets that no listener may show.
 
-use kk_config::{PrivateKey, Registry, RegistryAuth, Secret, Spec};
+use kk_config::{ManifestSource, PrivateKey, Registry, RegistryAuth, Secret, Spec};
 
 use crate::capabilities::{
     addons::{secret_values, secrets_in},
@@ -26,7 +26,10 @@ pub fn secrets_of(spec: &Spec) -> Vec<Secret> {
     let charts = spec.addons.iter().filter_map(|addon| addon.chart.as_ref());
     secrets.extend(charts.clone().flat_map(|chart| chart.secrets.iter().cloned()));
     // A file that cannot be read is reported when the plan is built.
-    let files = charts.filter_map(|chart| std::fs::read_to_string(chart.values_file.as_ref()?).ok());
+    let files = charts.filter_map(|chart| match chart.values_file.as_ref()? {
+        ManifestSource::Path(path) => std::fs::read_to_string(path).ok(),
+        ManifestSource::Url { .. } | ManifestSource::Published { .. } => None,
+    });
     secrets.extend(files.flat_map(|text| secret_values(&text)));
     secrets.extend(secrets_of_registry(&spec.registry));
     secrets.extend(secrets_in(&spec.network.cilium_values.clone().into()));

@@ -128,6 +128,7 @@ pub(super) fn addon(cluster: &Cluster) -> OwnAddon {
         values: (!own.is_empty()).then(|| Secret::new(serde_json::Value::Object(own.clone()).to_string())),
         secrets: Vec::new(),
         wait: false,
+        is_open: false,
     };
     let addon = Addon {
         name: NAME.to_owned(),
