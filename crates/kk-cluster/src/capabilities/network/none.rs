@@ -42,7 +42,9 @@ impl Capability for NoPlugin {
         if cluster.spec.addons.iter().any(kk_config::Addon::is_of_network) {
             return Vec::new();
         }
-        vec![Ready::Never("without a network plugin nodes do not become ready; install yours now")]
+        vec![Ready::Never(
+            "without a network plugin nodes do not become ready; install yours now, or list it in spec.addons with phase: network",
+        )]
     }
 
     /// Plugins that kk installed are removed with the cluster, even if the file no longer names them.
