@@ -1,5 +1,6 @@
 //! The groups of scenarios, a file each. Limits are several times what each scenario takes on two cores.
 
+mod balancers;
 mod certificates;
 mod core;
 mod damage;
@@ -37,6 +38,7 @@ pub(crate) const GROUPS: &[Group] = &[
     nodes::GROUP,
     networks::GROUP,
     high_availability::GROUP,
+    balancers::GROUP,
     upgrades::GROUP,
     certificates::GROUP,
     offline::GROUP,
