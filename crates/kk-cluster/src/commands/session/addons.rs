@@ -55,7 +55,9 @@ impl Session {
         for source in open {
             match newest_version(source, &self.artifacts.store).await {
                 Ok(version) => {
-                    inputs.addons.iter_mut().for_each(|addon| addon.choose_version(source, &version))
+                    for addon in &mut inputs.addons {
+                        addon.choose_version(source, &version);
+                    }
                 }
                 Err(error) => errors.push(error),
             }
