@@ -25,7 +25,7 @@ enum Why {
 use Why::{Calico, Cilium, Docker, Haproxy, KubeVipPeers, OldKubernetes};
 
 /// Reasons that no longer apply, because kk can install this.
-const INSTALLED: &[Why] = &[Calico, Cilium, Haproxy, KubeVip];
+const INSTALLED: &[Why] = &[Calico, Cilium, Haproxy];
 
 impl Why {
     const ALL: [Self; 6] = [Calico, Cilium, Haproxy, KubeVipPeers, Docker, OldKubernetes];
