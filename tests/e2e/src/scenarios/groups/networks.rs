@@ -12,7 +12,7 @@ pub(super) const GROUP: Group = Group {
         &[Scenario::new(
             "network-policy",
             "kube-router, in addition to flannel, enforces a policy between namespaces, and a delete leaves nothing of it",
-            180,
+            135,
             12,
             network_addons::run_policy,
         )
@@ -21,7 +21,7 @@ pub(super) const GROUP: Group = Group {
         &[Scenario::new(
             "network-addon",
             "without a plugin of kk, an addon connects pods before nodes are Ready; again, changed and deleted",
-            180,
+            115,
             12,
             network_addons::run_alone,
         )
