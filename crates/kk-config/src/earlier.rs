@@ -1,4 +1,4 @@
-//! Fields of earlier KubeKey versions: moves each to its current place in the tree, or drops it, and warns.
+//! Moves fields of earlier KubeKey versions to their current position in the tree, or drops them, and warns about each.
 //!
 //! The rows are the fields that KubeKey 1.0 to 3.1 declared or wrote into its template, and that 3.1.12 does not have. A moved
 //! field keeps its position, so later errors about its value point to the line of the user.
@@ -16,7 +16,7 @@ enum Now {
     Moved(&'static str),
     /// It has this name in the same map, with the same meaning.
     Renamed(&'static str),
-    /// None: it has no effect. The text states the replacement.
+    /// It has no effect. The text states what to do instead.
     Gone(&'static str),
 }
 use Now::{Gone, Moved, Renamed};
@@ -55,7 +55,7 @@ const FIELDS: [(&str, Now); 22] = [
     ("spec.system.postInstall.[].shell", Renamed("bash")),
 ];
 
-/// Brings the document of a Cluster into its current form.
+/// Converts the document of a Cluster to its current form.
 pub(crate) fn translate(root: &mut Node, out: &mut Findings<'_>) {
     if root.get("apiVersion").and_then(Node::text) == Some(FIRST_VERSION) {
         translate_first_version(root, out);

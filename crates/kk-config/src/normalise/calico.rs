@@ -1,4 +1,4 @@
-//! `spec.network.calico`: checks of settings that would keep calico from starting, or packets from their target.
+//! `spec.network.calico`: checks of settings with which Calico would not start, or packets would be lost.
 
 use super::syntax;
 use crate::findings::{At, Findings};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Smallest and largest MTU. Hosts with IPv6 need 1280 (RFC 8200).
 const MTU: std::ops::RangeInclusive<u32> = 576..=65535;
 const SMALLEST_MTU_V6: u32 = 1280;
-/// Prefix lengths of blocks that calico accepts (`validateBlockSize` in its startup.go).
+/// Prefix lengths of blocks that Calico accepts (`validateBlockSize` in its startup.go).
 const BLOCKS: std::ops::RangeInclusive<u8> = 20..=32;
 /// Methods by which a node finds its address: the whole text, or its start up to `=`.
 const METHODS: [&str; 6] =
@@ -33,7 +33,7 @@ pub(super) fn check(
     }
     let smallest = if network.pods_v6.is_some() { SMALLEST_MTU_V6 } else { *MTU.start() };
     if doc.veth_mtu != 0 && !(smallest..=*MTU.end()).contains(&doc.veth_mtu) {
-        let hint = format!("give a number from {smallest} to {}, or 0: calico finds it", MTU.end());
+        let hint = format!("give a number from {smallest} to {}, or 0: Calico detects it", MTU.end());
         out.error(at.key("vethMTU"), format!("{} is not an MTU", doc.veth_mtu), hint);
     }
     check_method(doc.ip_auto_detection_method.as_deref(), at.key("ipAutoDetectionMethod"), out);
@@ -48,8 +48,8 @@ pub(super) fn check(
     if doc.controller.replicas.is_some_and(|replicas| replicas > 1) {
         out.warning(
             at.key("controller").key("replicas"),
-            "calico supports one calico-kube-controllers at a time",
-            "remove it: Kubernetes replaces a lost one",
+            "Calico supports one pod of calico-kube-controllers",
+            "remove it: Kubernetes replaces a lost pod",
         );
     }
 }
@@ -78,7 +78,7 @@ fn check_blocks(doc: &v1alpha2::Calico, network: &Network, nodes: usize, at: At<
     let own = at.key("blockSize");
     if !BLOCKS.contains(&size) {
         let hint = format!("give a prefix length from {} to {}", BLOCKS.start(), BLOCKS.end());
-        return out.error(own, format!("calico has no blocks of /{size}"), hint);
+        return out.error(own, format!("Calico has no blocks of /{size}"), hint);
     }
     let pods = network.pods;
     match size.checked_sub(pods.prefix_len()) {
@@ -94,7 +94,7 @@ fn check_blocks(doc: &v1alpha2::Calico, network: &Network, nodes: usize, at: At<
         Some(_) => {}
     }
     if let Some(pods) = network.pods_v6.filter(|pods| pods.prefix_len() > Calico::BLOCK_SIZE_V6) {
-        let message = format!("the pods' range {pods} is smaller than a block of calico");
+        let message = format!("the pods' range {pods} is smaller than a block of Calico");
         out.error(own, message, format!("use a prefix of /{} or shorter", Calico::BLOCK_SIZE_V6));
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn network(
     if let NetworkPlugin::Calico(settings) = &network.plugin {
         calico::check(&doc.calico, settings, &network, nodes, at.key("calico"), out);
     } else if at.key("calico").is_value() {
-        let message = format!("the settings of calico have no effect: the network plugin is {}", doc.plugin);
+        let message = format!("the settings of Calico have no effect: the network plugin is {}", doc.plugin);
         out.warning(at.key("calico"), message, "remove them, or set `plugin: calico`");
     }
     check_node_ranges(&network, kubernetes, hosts, spec, out);
@@ -192,7 +192,7 @@ fn check_node_ranges(
         }
     }
     if matches!(network.plugin, NetworkPlugin::Calico(_)) {
-        // A node gets as many blocks of calico's pools as its pods need.
+        // A node gets as many blocks of Calico's pools as its pods need.
         return;
     }
     let room = (1u64 << (32 - u64::from(kubernetes.node_cidr_mask_size.min(32)))).saturating_sub(2);

@@ -42,7 +42,7 @@ impl Addon {
 pub struct AddonChart {
     /// The source of the chart.
     pub source: ChartSource,
-    /// Whether the file leaves the version open: the newest one is installed, and kept.
+    /// Whether the file sets no version: the newest stable version is installed, and kept.
     pub is_open: bool,
     /// An alternative source below the path of `source`, for a path that is not a chart itself.
     pub below: Option<ChartSource>,

@@ -29,8 +29,8 @@ pub struct Addon {
     pub name: Option<String>,
     /// Where it is installed; `default` when absent. It is made if it is not there.
     pub namespace: Option<String>,
-    /// When it is installed: `cluster`, on a cluster whose nodes are Ready, or `network`, before that, for whatever connects pods
-    /// or filters their traffic (a field of kk).
+    /// When it is installed: `cluster` when nodes are Ready, or `network` before that, for an addon that connects pods or filters
+    /// their traffic (a field of kk).
     pub phase: AddonPhase,
     /// Scripts before it.
     pub pre_install: Vec<CustomScript>,
@@ -76,9 +76,9 @@ pub struct AddonChart {
     pub repo: Option<String>,
     /// A packed chart, the directory of one, or with `name` the directory in which that lies; on the control machine.
     pub path: Option<String>,
-    /// Its exact version. Without one, the newest version in `repo` is installed and kept, with a warning that names it.
+    /// Its exact version. Without it, the newest stable version in `repo` is installed and kept, with a warning that names it.
     pub version: Option<String>,
-    /// A file with values: of the control machine, or a URL.
+    /// A file with values: a path on the control machine, or a URL.
     pub values_file: Option<String>,
     /// Single values, `key.below=value` as for helm's `--set`; they win over the file.
     pub values: Vec<Secret>,

@@ -1,4 +1,4 @@
-//! `spec.network.calico`: the settings of calico.
+//! `spec.network.calico`: the settings of Calico.
 
 use crate::spec;
 use schemars::JsonSchema;
@@ -12,16 +12,16 @@ const NODES_WITHOUT_TYPHA: usize = 50;
 const NODES_OF_TYPHA: usize = 200;
 const FEWEST_TYPHA: usize = 3;
 
-/// Settings of calico. Settings of address pools apply when calico starts for the first time; afterwards they are changed with
+/// Settings of Calico. Settings of address pools apply only when Calico creates the pools. Later, the user changes the pools with
 /// `kubectl patch ippools.crd.projectcalico.org`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Calico {
     /// IP-in-IP between hosts (IPv4): `Always`, `CrossSubnet` or `Never`; `Always` when absent, and `Never` with a `vxlanMode`.
     pub ipip_mode: Option<Encapsulation>,
-    /// VXLAN between hosts, also for IPv6: `Always`, `CrossSubnet` or `Never`. With it, calico runs without BGP.
+    /// VXLAN between hosts, also for IPv6: `Always`, `CrossSubnet` or `Never`. With it, Calico runs without BGP.
     pub vxlan_mode: Encapsulation,
-    /// MTU of pods' interfaces; 0: calico finds it.
+    /// MTU of pods' interfaces; with 0, Calico detects it.
     #[serde(rename = "vethMTU")]
     pub veth_mtu: u32,
     /// How a node finds its IPv4 address, such as `interface=eth.*`; its internal address when absent.
@@ -30,10 +30,10 @@ pub struct Calico {
     pub ipv4_nat_outgoing: bool,
     /// The same for IPv6.
     pub ipv6_nat_outgoing: bool,
-    /// Whether calico creates address pools with the ranges of pods. Without them, you create the pools.
+    /// Whether Calico creates address pools with the ranges of pods. If false, you create the pools.
     #[serde(rename = "defaultIPPOOL")]
     pub default_ippool: bool,
-    /// Prefix length of the blocks of IPv4 addresses that nodes get, 20 to 32; calico's default is 26.
+    /// Prefix length of the blocks of IPv4 addresses that nodes get, 20 to 32; Calico's default is 26.
     pub block_size: Option<u8>,
     /// Typha, between the API and the nodes.
     pub typha: Typha,
@@ -75,24 +75,24 @@ impl fmt::Display for Encapsulation {
     }
 }
 
-/// Settings of calico's typha.
+/// Settings of Typha.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Typha {
-    /// By default with more than 50 nodes.
+    /// Whether Typha runs, between the API and the nodes; by default with more than 50 nodes.
     pub enabled: Option<bool>,
-    /// Number of its pods; one for 200 nodes and at least 3 when absent, but not more than there are nodes.
+    /// Number of its pods; when absent, one for 200 nodes, at least 3, and at most one for each node.
     #[schemars(range(min = 1))]
     pub replicas: Option<u32>,
     /// Labels of the nodes on which it may run.
     pub node_selector: BTreeMap<String, String>,
 }
 
-/// Settings of calico's controllers.
+/// Settings of calico-kube-controllers.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct CalicoController {
-    /// Number of its pods; only one works at a time.
+    /// Number of pods of calico-kube-controllers; only one works at a time.
     #[schemars(range(min = 1))]
     pub replicas: Option<u32>,
     /// Labels of the nodes on which it may run.

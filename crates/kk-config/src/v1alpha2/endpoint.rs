@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ControlPlaneEndpoint {
-    /// The load balancer that kk installs for the API: `haproxy`, or `kube-vip` with a free `address`. Absent: the `address` of
-    /// your own, or the only control plane.
+    /// The load balancer that kk installs for the API: `haproxy`, or `kube-vip` with a free `address`. When absent, `address`
+    /// is your own load balancer, or there is only one control plane.
     pub internal_loadbalancer: Option<InternalLoadbalancer>,
     /// Name of the API; written to `/etc/hosts` of every host unless `externalDNS`.
     pub domain: String,
-    /// Your own load balancer's IPv4 address, or the free address for kube-vip; the first control plane's internal address when
-    /// absent.
+    /// IPv4 address of your own load balancer, or a free address for kube-vip; the first control plane's internal address when
+    /// absent. Not with haproxy.
     pub address: Option<String>,
     /// Port of the API behind `domain`.
     #[schemars(range(min = 1))]
@@ -69,11 +69,11 @@ pub struct KubeVip {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BgpPeer {
-    /// Its IPv4 address.
+    /// IPv4 address of the router.
     pub address: std::net::Ipv4Addr,
-    /// Its autonomous system.
+    /// Autonomous system of the router.
     pub asn: u32,
-    /// Whether it is in another network than the control planes.
+    /// Whether the router is in another network than the control planes.
     #[serde(default)]
     pub multihop: bool,
 }

@@ -67,7 +67,7 @@ pub struct Kubernetes {
     pub(crate) scheduler_args: Vec<String>,
     /// Flags of kubelet, each `name=value`.
     pub(crate) kubelet_args: Vec<String>,
-    /// Flags of kube-proxy, which gets none: each is a warning that names its key in `kubeProxyConfiguration`.
+    /// Flags of kube-proxy. They have no effect; a warning names the key in `kubeProxyConfiguration` for each flag.
     pub kube_proxy_args: Vec<String>,
     /// Feature gates of all components.
     pub feature_gates: BTreeMap<String, bool>,

@@ -121,7 +121,7 @@ pub struct ManifestComponents {
     /// The registry server (distribution), for `kk init registry`.
     #[serde(rename = "docker-registry")]
     pub docker_registry: Option<ManifestComponent>,
-    /// The manifests of calico.
+    /// The manifests of Calico.
     pub calico: Option<ManifestComponent>,
     /// Harbor.
     pub harbor: Option<ManifestComponent>,

@@ -22,7 +22,7 @@ pub struct Network {
     pub kube_service_cidr: String,
     /// Settings of Cilium (a field of kk).
     pub cilium: Cilium,
-    /// Settings of calico.
+    /// Settings of Calico.
     pub calico: Calico,
     /// Settings of flannel.
     pub flannel: Flannel,
