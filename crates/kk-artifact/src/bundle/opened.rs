@@ -177,7 +177,7 @@ impl Bundle {
         }
     }
 
-    /// Reads one file of the bundle that is not unpacked. The whole bundle is read and verified.
+    /// Reads one file of a bundle that is not unpacked. This reads and verifies the whole bundle.
     pub async fn read(&self, file: &ContentFile) -> Result<Vec<u8>, Error> {
         let (path, wanted) = (self.path.clone(), file.path.clone());
         blocking(move || {

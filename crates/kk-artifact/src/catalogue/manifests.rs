@@ -14,7 +14,7 @@ use crate::{Component, Error, Sha256Sum};
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifests {
     url: String,
-    /// By name of the file.
+    /// The checksums by version, by the name of the file.
     #[serde(rename = "manifests")]
     pub(super) sums: BTreeMap<String, BTreeMap<Version, Sha256Sum>>,
 }

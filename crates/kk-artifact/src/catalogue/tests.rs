@@ -75,7 +75,7 @@ fn the_manifests_of_every_default_version_are_known() {
 }
 
 #[test]
-fn every_manifest_has_the_same_versions_and_never_the_same_sum() {
+fn every_manifest_has_the_same_versions_and_never_the_same_checksum() {
     for (component, manifests) in Catalogue::builtin().manifests {
         let versions: Vec<Vec<_>> = manifests.sums.values().map(|sums| sums.keys().collect()).collect();
         assert!(versions.iter().all(|of| *of == versions[0]), "{component}");
@@ -86,7 +86,7 @@ fn every_manifest_has_the_same_versions_and_never_the_same_sum() {
 }
 
 #[test]
-fn a_manifest_is_upstreams_file_or_the_mirrors() {
+fn a_manifest_is_read_from_upstream_or_from_the_mirror() {
     let url = "https://raw.githubusercontent.com/projectcalico/calico/v3.31.7/manifests/calico-typha.yaml";
     let sum = "86bdaabf6098f98320773a257f3408f70a8654e9ccf26a48e717ef2d028d71b7";
     for mirror in [None, Some("http://user:secret@mirror.example/files")] {
@@ -101,7 +101,7 @@ fn a_manifest_is_upstreams_file_or_the_mirrors() {
 }
 
 #[test]
-fn a_manifest_without_a_known_sum_is_refused_until_the_user_gives_one() {
+fn a_manifest_without_a_known_checksum_is_refused_until_the_user_gives_it() {
     let catalogue = Catalogue::builtin();
     let error = catalogue.manifest(Component::Calico, "3.99.0", "calico.yaml").unwrap_err();
     let said = format!("{error}; {}", error.hint().unwrap());

@@ -113,7 +113,7 @@ async fn look_at_repositories<'a>(wanted: Wanted<'a>, store: &Store, fetch: &Fet
     futures::stream::iter(repositories).map(read).buffer_unordered(PARALLEL).collect().await
 }
 
-/// The address of a repository, and its index. Errors state why the index is missing.
+/// The address of a repository, and its index. The error states why the index is missing.
 async fn read_index(
     repo: &str,
     store: &Store,

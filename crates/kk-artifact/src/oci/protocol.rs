@@ -21,14 +21,14 @@ use super::document::{ACCEPTED, LARGEST};
 use super::login;
 use crate::Sha256Sum;
 
-/// Largest answer of a token service. Of the text of an error, no more is read.
+/// The maximum size of an answer of a token service, and of the text of an error.
 const LARGEST_ANSWER: u64 = 64 << 10;
 /// How long a token is valid if its service does not state it, in seconds.
 const TOKEN_VALID: u64 = 60;
-/// Longest time for which a token is kept, in seconds.
+/// The maximum time for which a token is kept, in seconds.
 const TOKEN_KEPT: u64 = 60 * 60;
 const CONTENT_DIGEST: &str = "docker-content-digest";
-/// Names below these names of a country belong to different owners (`example.co.uk`).
+/// Second-level domains of countries, in which each name has its own owner (`example.co.uk`).
 const SECOND_LEVEL: [&str; 9] = ["ac", "co", "com", "edu", "gov", "ne", "net", "or", "org"];
 
 /// An image in a registry.
@@ -37,7 +37,7 @@ pub(super) struct Reference {
     pub(super) repository: String,
     /// Its tag or its digest.
     pub(super) name: String,
-    /// The registry of its name, if the registry is a mirror.
+    /// The registry in the name of the image, if the client's registry is a mirror.
     pub(super) namespace: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// How a registry wants clients to identify themselves.
+/// How clients of a registry have to identify themselves.
 enum Challenge {
     Nothing,
     Basic,

@@ -1,5 +1,5 @@
 # remove_rules EXPRESSION: removes the lines of iptables-save that match an extended regular expression: rules, and chains. Each
-# table is replaced as a whole in one step, so that the host's own rules never disappear for a moment.
+# table is replaced as a whole in one step, so that the host's own rules stay in effect.
 remove_rules() {
     for tool in iptables ip6tables; do
         command -v $tool-save >/dev/null || continue

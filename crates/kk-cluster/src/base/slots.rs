@@ -217,7 +217,7 @@ pub(crate) fn moved_slot(name: &str) -> SlotKey {
     host("moved", name)
 }
 
-/// The name of the API resolves to the address of the file on the node.
+/// On the node, the name of the API resolves to the address that the file specifies.
 pub(crate) fn api_name_slot(name: &str) -> SlotKey {
     host("api_name", name)
 }

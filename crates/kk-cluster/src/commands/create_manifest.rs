@@ -61,7 +61,7 @@ impl Session {
     }
 }
 
-/// A bundle has exact versions, and no server is contacted to find out the newest one.
+/// A bundle needs exact versions, and this command queries no repository for the newest version.
 fn refuse_open_versions(addons: &[Addon]) -> Result<(), BuildError> {
     let is_open = |addon: &&Addon| addon.chart.as_ref().is_some_and(|chart| chart.is_open);
     let names: Vec<&str> = addons.iter().filter(is_open).map(|addon| addon.name.as_str()).collect();

@@ -23,7 +23,7 @@ impl<'a> Endpoint<'a> {
         Self { settings, current: current(cluster), direct }
     }
 
-    /// The address that the name has on nodes according to the file: its address, or with haproxy the node itself.
+    /// The address to which the name has to resolve on nodes: the address in the file, or with haproxy the loopback address.
     pub(crate) fn wanted(&self) -> Option<Ipv4Addr> {
         self.settings.address
     }

@@ -60,7 +60,7 @@ fn open_to_all(path: &Path) -> Option<Diagnostic> {
     if is_input(path) {
         return None;
     }
-    // A file can be replaced in each directory of its path. A link can be replaced in the directories of its own path, too.
+    // Write permission for any directory of its path is enough to replace a file. A link has two paths: its own and its target's.
     let (target, absolute) = (path.canonicalize().ok()?, std::path::absolute(path).ok()?);
     let directories = absolute.ancestors().skip(1).chain(target.ancestors().skip(1));
     let is_open = |path: &&Path| {

@@ -97,7 +97,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// So many requests at the same time, with bodies of at most `largest` bytes each and `together` bytes in total.
+    /// Limits for requests at the same time: their number, `largest` bytes for each body and `together` bytes in total.
     pub fn new(requests: usize, largest: usize, together: usize) -> Arc<Self> {
         let space = Semaphore::new(together.div_ceil(KIB));
         Arc::new(Self { requests: Semaphore::new(requests), largest, space })

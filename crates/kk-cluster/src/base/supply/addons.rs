@@ -22,7 +22,7 @@ pub(crate) struct Wanted {
     pub values_url: Option<Part<ManifestSource>>,
     /// Its manifests.
     pub manifests: Vec<Part<ManifestSource>>,
-    /// If it is the network plugin of the file: the workloads without which it has to be installed again.
+    /// For the network plugin of the file: its workloads. If one of them is missing, the addon is installed again.
     pub plugin: Option<&'static [Workload]>,
     /// Problems with files that it names on the control machine, or with the bundle.
     pub problems: Vec<Finding>,
@@ -130,13 +130,13 @@ impl Wanted {
         source.version().is_none().then_some(source)
     }
 
-    /// The version of the chart that kk chose because the file leaves it open.
+    /// The version of the chart that kk chose because the file sets none.
     pub(crate) fn chosen_version(&self) -> Option<&str> {
         self.addon.chart.as_ref().filter(|chart| chart.is_open)?;
         self.chart.as_ref()?.source.version()
     }
 
-    /// Sets the version of this chart if it is still open.
+    /// Sets the version of this chart if it is still unknown.
     pub(crate) fn choose_version(&mut self, source: &ChartSource, version: &str) {
         if self.open_chart() == Some(source) {
             self.chart = Some(part(source.clone().with_version(version), None, true, ""));
@@ -144,7 +144,7 @@ impl Wanted {
     }
 
     /// The text of the addon's note: a checksum of everything that defines the addon, and the version of its chart if the file
-    /// leaves it open. It reveals no value to its readers.
+    /// sets none. It reveals no value to its readers.
     pub(crate) fn note(&self) -> String {
         let Addon { name, chart, .. } = &self.addon;
         let namespace = self.addon.namespace();

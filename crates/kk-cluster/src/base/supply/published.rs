@@ -133,7 +133,7 @@ fn rename(value: &mut Value, new: &dyn Fn(&str) -> String) {
 
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// A definition is a large document whose schema may describe containers.
+/// `CustomResourceDefinitions` are skipped: they are large, and their schemas may describe containers.
 fn has_pods(document: &Value) -> bool {
     document["kind"] != "CustomResourceDefinition"
 }

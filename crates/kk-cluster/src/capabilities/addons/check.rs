@@ -11,7 +11,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// The findings about addons of a phase. Addons that the file no longer lists have none, so they are reported with the last
+/// The findings about addons of a phase. Addons that the file no longer lists have no phase, so they are reported with the last
 /// phase.
 pub(super) fn findings(inputs: &Inputs, phase: AddonPhase, found: &mut Findings) {
     for addon in inputs.addons.iter().filter(|addon| addon.addon.phase == phase) {

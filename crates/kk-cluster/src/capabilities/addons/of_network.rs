@@ -20,7 +20,7 @@ pub(super) const MARK: &str =
 /// The addons of this phase.
 pub(crate) struct NetworkAddons;
 
-/// Whether a cluster of this file has such addons.
+/// Whether the file has such addons.
 pub(crate) fn has_any(spec: &Spec) -> bool {
     network::own_release(spec).is_some() || spec.addons.iter().any(kk_config::Addon::is_of_network)
 }
@@ -79,7 +79,7 @@ impl Capability for NetworkAddons {
         Ok(tasks)
     }
 
-    /// Whatever the file says now: the mark shows that the cluster had such addons.
+    /// The file may no longer list such addons. The mark shows that the cluster had some.
     fn remove(&self, inputs: &Inputs) -> Vec<Task> {
         let had_any = || inputs.answered().iter().any(|(_, facts)| facts.owns(NETWORK_ADDONS));
         let removes = has_any(inputs.spec) || network::may_be_of_others(inputs.spec) || had_any();
@@ -87,13 +87,14 @@ impl Capability for NetworkAddons {
     }
 }
 
-/// The note of the network plugin. It is written before helm starts, because a failed helm may leave a part of the plugin.
+/// The note of the network plugin. It is written before helm starts, because helm may fail and leave a part of the plugin.
 fn note(addon: &Wanted) -> File {
     let values = addon.values.as_deref().unwrap_or_default();
     File::text(network::note(&addon.addon.name), String::from_utf8_lossy(values)).mode(0o600)
 }
 
-/// As for manifests: a kubelet that has not read the Services refuses a pod, and a missing image takes time.
+/// Waits for the same slots as manifests: a kubelet that has not read the Services yet refuses a pod, and pulling an image takes
+/// time.
 fn before_nodes_are_ready(inputs: &Inputs) -> HostWork {
     let mut work = HostWork::default().needs(slots::initialised_slot()).needs(slots::nodes_take_pods_slot());
     for (node, _) in inputs.nodes() {
@@ -106,7 +107,7 @@ fn before_nodes_are_ready(inputs: &Inputs) -> HostWork {
     work
 }
 
-/// A delete removes what the addons have left on nodes, even if the file no longer lists them.
+/// With this mark, a delete removes the traces of the addons on nodes, even if the file no longer lists the addons.
 fn mark() -> File {
     File::text(NETWORK_ADDONS, MARK).mode(0o600)
 }

@@ -60,7 +60,7 @@ pub(super) fn of_all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, State)> {
     hosts.filter_map(|host| Some((host, inputs.facts(host)?.answer(&STATE).answered()?))).collect()
 }
 
-/// The versions of charts that kk chose because the file leaves them open, by addon.
+/// The versions of charts that kk chose because the file sets none, by addon.
 pub(crate) fn noted_versions(spec: &Spec, probed: &Probed) -> BTreeMap<String, String> {
     let facts = spec.control_planes().into_iter().filter_map(|host| probed.facts.get(&host.name));
     let states = facts.filter_map(|facts| facts.answer(&STATE).answered());
@@ -122,8 +122,8 @@ impl State {
     }
 }
 
-/// Whether two notes are of the same addon. The checksum covers a version behind it, which one of them may have because the file
-/// left it open.
+/// Whether two notes describe the same addon. Only the name and the checksum count. The version after the checksum is part of the
+/// checksum, and a note contains it only if the file set no version.
 fn is_same(noted: &str, note: &str) -> bool {
     noted.split_whitespace().take(2).eq(note.split_whitespace().take(2))
 }

@@ -133,7 +133,7 @@ async fn a_release_is_installed_once_and_again_when_it_is_lost() {
     }
 }
 
-/// The file names no version, and the note has it. Its repository does not answer.
+/// The file sets no version, and the note contains one. The repository does not answer.
 #[tokio::test]
 async fn a_chart_without_a_version_keeps_the_installed_one() {
     let directory = tempfile::tempdir().unwrap();
@@ -159,7 +159,11 @@ async fn a_chart_without_a_version_keeps_the_installed_one() {
     let there = probed(&format!("Note\tapp\t{note}\n{DEPLOYED}"));
     let session = testing::session(open.clone(), here);
     assert_eq!(changes(&session, &there).await, [""; 0]);
-    assert_eq!(changes(&session, &probed("")).await, [""; 0], "an API that is silent has lost nothing");
+    assert_eq!(
+        changes(&session, &probed("")).await,
+        [""; 0],
+        "an API that does not respond has lost nothing"
+    );
     let found = session.plan_create(&there).await.unwrap().findings;
     let of_addon: Vec<&Finding> = found.iter().filter(|one| one.message.contains("addon")).collect();
     assert!(of_addon.iter().all(|one| one.severity == Severity::Warning), "{of_addon:?}");

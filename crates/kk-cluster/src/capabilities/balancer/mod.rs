@@ -1,7 +1,7 @@
-//! The load balancer of the API that kk installs, in one directory each. Other directories use it only through this module.
+//! Load balancers that kk installs for the API, in one directory each. Other directories use it only through this module.
 //!
 //! A load balancer works only on nodes that have joined. Until then the name of the API resolves to a control plane. Each kind
-//! starts its balancer, then the name is switched, then pods that know the previous address restart. A balancer that the file no
+//! starts its balancer; then the name is switched, and pods that know the previous address restart. A balancer that the file no
 //! longer names is removed last, so a change of the kind is a move of the API.
 
 pub(crate) mod haproxy;

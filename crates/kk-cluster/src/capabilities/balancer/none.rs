@@ -1,4 +1,4 @@
-//! No load balancer of kk: the only control plane, a load balancer of the user, or nothing.
+//! No load balancer of kk: the API is reached at a control plane or at a load balancer of the user.
 
 use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};

@@ -33,7 +33,7 @@ pub(super) fn task(inputs: &Inputs) -> Task {
     task
 }
 
-/// A block that is written whatever the probe found, because an earlier task of this run replaces it.
+/// A block that is always written: an earlier task of this run replaces the block that the probe found.
 struct Always(Block);
 
 impl Action for Always {

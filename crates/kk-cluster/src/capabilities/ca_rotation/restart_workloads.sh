@@ -17,7 +17,7 @@ wait_for_all() {
     restarting=0
 }
 
-# A few at a time: with all at once, registries, nodes and API servers would have to start every pod of the cluster together.
+# A few at a time: otherwise registries, nodes and API servers would have to start every pod of the cluster at once.
 list >workloads
 : >waits
 restarting=0

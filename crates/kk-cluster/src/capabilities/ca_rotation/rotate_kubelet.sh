@@ -1,5 +1,5 @@
 # Makes the kubelet of a node trust the CAs of this round. In the second round, also installs its new certificate.
-# shellcheck disable=SC2154 # round, node and what is in rotation.sh and load_haproxy.sh stand before this script
+# shellcheck disable=SC2154 # round, node, rotation.sh and load_haproxy.sh stand before this script
 [ "$round" != 1 ] || keep "$pki/ca.crt" ca.old
 trusted ca >ca.crt
 place ca.crt "$pki/ca.crt" 644

@@ -30,7 +30,7 @@ pub(crate) fn capability(spec: &Spec) -> &'static dyn Capability {
     }
 }
 
-/// The addon by which kk installs the plugin of the file, if the plugin is a chart.
+/// The addon with which kk installs the plugin of the file, if the plugin is a chart.
 pub(crate) fn own_addon(cluster: &Cluster) -> Option<OwnAddon> {
     (cluster.spec.network.plugin == NetworkPlugin::Cilium).then(|| cilium::addon(cluster))
 }
@@ -45,7 +45,7 @@ pub(crate) fn note(plugin: &str) -> String {
     check::note(plugin)
 }
 
-/// The links of plugins that only addons or users install, with `*` for any end of a name.
+/// The links of plugins that addons or users install. A `*` stands for any end of a name.
 pub(crate) const INTERFACES_OF_OTHERS: &[&str] =
     &["cali*", "tunl*", "vxlan.calico", "cilium*", "lxc*", "kube-bridge", "kube-dummy-if"];
 
@@ -54,7 +54,7 @@ pub(crate) fn may_be_of_others(spec: &Spec) -> bool {
     matches!(spec.network.plugin, NetworkPlugin::Cilium | NetworkPlugin::None)
 }
 
-/// Removes what these plugins leave on nodes, by names that only they use.
+/// Removes the traces of these plugins from nodes, by names that only they use.
 pub(crate) fn remove_others(inputs: &Inputs) -> Task {
     remove::task(inputs, "other_plugins", &of_others(inputs))
 }

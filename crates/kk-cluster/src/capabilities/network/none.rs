@@ -1,4 +1,4 @@
-//! No network plugin: an addon installs one, or the user.
+//! No network plugin of kk: an addon or the user installs a plugin.
 
 use kk_config::Host;
 use kk_engine::{ProbeSpec, Task};
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// No plugin: without an addon of the phase `network`, no node can become ready.
+/// No plugin of kk. Without an addon of the phase `network`, no node can become Ready.
 pub(super) struct NoPlugin;
 
 impl Capability for NoPlugin {

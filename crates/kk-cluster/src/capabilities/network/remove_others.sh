@@ -1,5 +1,5 @@
-# Removes what network plugins of addons, or of the user, leave on a node. Each name belongs to one plugin alone: Calico, Cilium,
-# kube-router or Multus. Other plugins are not known here, and what they leave stays.
+# Removes from a node the traces of network plugins that addons or users installed. Each name belongs to only one plugin: Calico,
+# Cilium, kube-router or Multus. Traces of other plugins stay.
 # shellcheck disable=SC2154 # pods, the range of pods, stands before this script
 kube_router=
 if [ -e /sys/class/net/kube-bridge ] || [ -e /etc/cni/net.d/10-kuberouter.conflist ]; then kube_router=yes; fi
@@ -25,7 +25,7 @@ if command -v ipset >/dev/null; then
 fi
 
 if [ -n "$kube_router" ]; then
-    # Routes that its BGP server has learnt, and its tables: of pods by tunnels, of direct server return, of external addresses.
+    # Routes from its BGP server, and its tables: for pods behind tunnels, direct server return and external addresses.
     ip route flush root "$pods" proto 17 2>/dev/null || :
     for table in 77 78 79; do
         for family in -4 -6; do
@@ -38,7 +38,7 @@ if [ -e /etc/cni/net.d/10-calico.conflist ] || [ -e /var/lib/calico ]; then
     for protocol in bird 80; do ip route flush root "$pods" proto $protocol 2>/dev/null || :; done
 fi
 
-# Cilium's programs: those that it attached by tc, and those that it keeps attached by a pin.
+# Cilium attaches its programs with tc, or keeps them attached with a pin.
 if command -v tc >/dev/null; then
     for link in /sys/class/net/*; do
         link=${link##*/}
@@ -51,7 +51,7 @@ fi
 rm -rf /sys/fs/bpf/cilium /sys/fs/bpf/tc/globals/cilium_*
 rmdir /sys/fs/bpf/tc/globals /sys/fs/bpf/tc 2>/dev/null || :
 ! grep -qs ' /run/cilium/cgroupv2 ' /proc/self/mountinfo || umount /run/cilium/cgroupv2 || umount -l /run/cilium/cgroupv2 || :
-# Its proxy needs a rule before the rule of local addresses, which it therefore moves from 0 to 100.
+# Cilium's proxy needs a rule before the rule of local addresses. Cilium therefore moves that rule from 0 to 100.
 for family in -4 -6; do
     for table in 2004 2005; do
         while ip $family rule delete lookup $table 2>/dev/null; do :; done
@@ -63,11 +63,11 @@ for family in -4 -6; do
     fi
 done
 
-# Removing an end of a pair removes the other one, too.
+# Removing one end of a veth pair removes the other end, too.
 ls /sys/class/net >links
 grep -E '^(kube-bridge|kube-dummy-if|kube-tunnel-if|tun-[0-9a-f]{11}|cali[0-9a-f]{11}|vxlan(-v6)?[.]calico|wireguard[.]cali|wg-v6[.]cali|cilium_(host|net|vxlan|geneve|ipip4|ipip6|tunl|ip6tnl|wg0|health)|lxc([0-9a-f]{12}|_health))$' links |
     while read -r link; do ! ip link show "$link" >/dev/null 2>&1 || ip link delete "$link" 2>/dev/null || :; done
-# The kernel does not remove the link that its module ipip makes.
+# The kernel does not remove the link that its ipip module creates.
 if [ -e /var/lib/calico ] && [ -e /sys/class/net/tunl0 ]; then
     ip address flush dev tunl0 && ip link set tunl0 down
 fi

@@ -18,8 +18,8 @@ use crate::{
 pub(super) type Fetched = Arc<Mutex<BTreeMap<(PublishedFile, String), Documents>>>;
 
 impl Session {
-    /// Adds the manifests of these capabilities to the cluster, and their images. A missing manifest is a finding of its
-    /// capability.
+    /// Adds the manifests of these capabilities to the cluster, and their images. The capability of a missing
+    /// manifest reports it.
     pub(super) async fn publish(&self, cluster: &mut Cluster<'_>, capabilities: &Capabilities) {
         let taking_part = taking_part(capabilities, cluster);
         let files: Vec<PublishedFile> =

@@ -1,5 +1,5 @@
 # Functions for haproxy, which reads its configuration and the CA of the cluster only when it starts or reloads. A note contains the
-# checksum of both as they were loaded last.
+# checksum of both files at the last load.
 haproxy_cfg=/etc/kubekey/haproxy/haproxy.cfg haproxy_note=/etc/kubekey/haproxy/loaded haproxy_ca=/etc/kubernetes/pki/ca.crt
 haproxy_sum() {
     cat "$haproxy_cfg" "$haproxy_ca" 2>/dev/null | sha256sum | cut -d ' ' -f 1
@@ -7,8 +7,8 @@ haproxy_sum() {
 haproxy_is_loaded() {
     [ -e "$haproxy_cfg" ] && [ "$(cat "$haproxy_note" 2>/dev/null)" = "$(haproxy_sum)" ]
 }
-# load_haproxy NODE: reloads the haproxy of this node. The port stays open meanwhile. If the configuration is wrong, the previous one
-# stays in use. A haproxy that does not run yet reads both when it starts.
+# load_haproxy NODE: reloads the haproxy of this node. The port stays open meanwhile. If the configuration is wrong, the previous
+# configuration stays in use. A haproxy that does not run yet reads both when it starts.
 load_haproxy() {
     haproxy_new=$(haproxy_sum)
     haproxy_id=$(crictl ps -q --state running --name '^haproxy$' --label "io.kubernetes.pod.name=haproxy-$1" | head -n 1)

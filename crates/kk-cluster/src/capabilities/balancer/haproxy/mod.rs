@@ -29,7 +29,7 @@ const DIRECTORY: &str = "/etc/kubekey/haproxy";
 const CONFIGURATION: &str = "/etc/kubekey/haproxy/haproxy.cfg";
 /// The static pod; the same path as KubeKey's.
 const MANIFEST: &str = "/etc/kubernetes/manifests/haproxy.yaml";
-/// haproxy answers there as long as it works, on the loopback interface only.
+/// While haproxy works, it answers on this port of the loopback interface.
 const HEALTH_PORT: u16 = 10262;
 
 /// The functions `haproxy_is_loaded` and `load_haproxy`, for scripts that change the configuration or the CA.
@@ -111,7 +111,7 @@ fn runs_on(host: &Host) -> bool {
     host.is_node() && !host.has_role(&Role::ControlPlane)
 }
 
-/// Whether an earlier run has begun to install it.
+/// Whether a previous run has begun to install it.
 fn is_installed(facts: &Facts) -> bool {
     facts.files.contains_key(MANIFEST) && facts.owns(MANIFEST)
 }

@@ -1,4 +1,4 @@
-# Prints whether kube-vip on $node has started before its kubeconfig was written, which it reads only when it starts.
+# Prints whether kube-vip on $node started before its kubeconfig was written. kube-vip reads the kubeconfig only when it starts.
 # shellcheck disable=SC2154 # node stands before this script
 stale=no
 if [ -e /etc/kubernetes/manifests/kube-vip.yaml ] && command -v crictl >/dev/null; then

@@ -27,7 +27,7 @@ const MANIFEST: &str = "/etc/kubernetes/manifests/kube-vip.yaml";
 /// address is in the network of that interface, and whether another host has the address.
 pub(crate) const VIP: Question<Vec<String>> = Question::new("kube_vip_address", "", question::lines);
 
-/// Whether kube-vip has read its kubeconfig before the current one was written.
+/// Whether the running kube-vip has read an older kubeconfig than the current one.
 pub(crate) const STALE: Question<bool> = Question::new("kube_vip_stale", "", question::yes_or_no);
 
 /// kube-vip on control planes.
@@ -109,7 +109,7 @@ pub(super) fn asks(host: &Host, probe: &mut ProbeSpec) {
     }
 }
 
-/// Whether an earlier run has begun to install it.
+/// Whether a previous run has begun to install it.
 pub(crate) fn is_installed(facts: &Facts) -> bool {
     facts.files.contains_key(MANIFEST) && facts.owns(MANIFEST)
 }

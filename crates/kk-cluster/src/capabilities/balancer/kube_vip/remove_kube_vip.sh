@@ -1,4 +1,4 @@
-# Removes kube-vip from $node, and its address from the network interfaces of the host: kube-vip leaves it when it is killed.
+# Removes kube-vip from $node, and its address from the network interfaces of the host: a killed kube-vip does not remove it.
 # shellcheck disable=SC2154 # node stands before this script
 manifest=/etc/kubernetes/manifests/kube-vip.yaml
 vip=$(sed -n 's/^ *- {name: address, value: "\([0-9.]*\)"}$/\1/p' "$manifest" 2>/dev/null)

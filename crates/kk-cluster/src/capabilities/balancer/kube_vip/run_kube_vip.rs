@@ -52,7 +52,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
     Ok(rollout.in_turns(task))
 }
 
-/// kube-vip reads its kubeconfig only when it starts, and its client certificate would expire.
+/// kube-vip reads its kubeconfig only when it starts. Without a restart, it would use an expired client certificate later.
 fn restart(inputs: &Inputs, host: &Host, facts: &Facts) -> Command {
     let renewed = is_installed(facts) && control_plane::renews(inputs, host, facts, "admin.conf");
     let text = script(&[("node", &host.name)], include_str!("restart_kube_vip.sh"));
