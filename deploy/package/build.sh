@@ -1,8 +1,8 @@
 #!/bin/bash
-# build.sh FOLDER: builds the packages of kk into FOLDER, as `make package` does: .deb, .tar.gz, SBOM and SHA256SUMS.
+# build.sh DIRECTORY: builds the packages of kk into DIRECTORY, as `make package` does: .deb, .tar.gz, SBOM and SHA256SUMS.
 #
-# The binary is linked by zig against glibc 2.17 (CentOS 7), with OpenSSL and zlib inside. So it starts on distributions that are
-# older than the build machine. The same commit gives the same bytes.
+# The binary is linked by zig against glibc 2.17 (CentOS 7), with OpenSSL and zlib inside. It therefore starts on distributions that
+# are older than the build machine. The same commit gives the same bytes.
 #
 # Environment: ARCH, amd64 or arm64 [amd64; arm64 needs `rustup target add aarch64-unknown-linux-gnu`]; MINISIGN_KEY, a secret
 # key file, signs SHA256SUMS.
@@ -27,7 +27,7 @@ amd64) target=x86_64-unknown-linux-gnu loader=ld-linux-x86-64.so.2 ;;
 arm64) target=aarch64-unknown-linux-gnu loader=ld-linux-aarch64.so.1 ;;
 *) fail "ARCH is $arch" "use amd64 or arm64" ;;
 esac
-# Where Rust is not installed by rustup, there is no list.
+# Without rustup, there is no list of installed targets.
 if command -v rustup >/dev/null && ! rustup target list --installed | grep -qx "$target"; then
   fail "Rust has no standard library for $target" "rustup target add $target"
 fi

@@ -37,7 +37,7 @@ pub(super) fn run_policy(ctx: &Context<'_>) -> Result<()> {
     checks::service_answers_across_nodes(ctx, &site)?;
     policy_is_enforced(ctx, &site)?;
     checks::create_changes_nothing(ctx, &site)?;
-    lost_objects_come_back(ctx, &site)?;
+    deleted_objects_are_applied_again(ctx, &site)?;
     delete(ctx, &site, &before)
 }
 
@@ -159,7 +159,7 @@ fn policy_is_enforced(ctx: &Context<'_>, site: &Site) -> Result<()> {
 }
 
 /// A `DaemonSet` that was deleted is applied again, and nothing else is done.
-fn lost_objects_come_back(ctx: &Context<'_>, site: &Site) -> Result<()> {
+fn deleted_objects_are_applied_again(ctx: &Context<'_>, site: &Site) -> Result<()> {
     ctx.kubectl(site, "-n kube-router delete daemonset kube-router --wait=true --timeout=60s")?;
     installs_it_again(ctx, site, "a deleted DaemonSet")?;
     checks::create_changes_nothing(ctx, site)

@@ -1,5 +1,5 @@
-//! The file changes how the API of a running cluster is balanced: a control plane, haproxy, a load balancer of the user, haproxy, a
-//! control plane. Each is one create. A run is killed in the middle of the first change, and the next one completes it.
+//! The file changes the load balancer of a running cluster: none, haproxy, a load balancer of the user, haproxy, none. Each change
+//! is one create. A run is killed in the middle of the first change, and the next one completes it.
 
 use std::time::Duration;
 

@@ -21,8 +21,8 @@ pub(in super::super) fn run(ctx: &Context<'_>) -> Result<()> {
         cluster["spec"]["roleGroups"] = json!({"etcd": all, "control-plane": all, "worker": all});
     })?;
     let notes = ctx.kk_ok(&site, "create", &[])?.events.found("adapted");
-    let is_told = notes.iter().any(|note| note.contains("haproxy is installed on no host"));
-    ensure!(is_told, "kk did not say that haproxy is installed on no host: {notes:?}");
+    let is_reported = notes.iter().any(|note| note.contains("haproxy is installed on no host"));
+    ensure!(is_reported, "kk did not report that haproxy is installed on no host: {notes:?}");
     uses_itself(ctx, &site)?;
     for host in &site.hosts {
         ctx.host(host, "[ ! -e /etc/kubernetes/manifests/haproxy.yaml ]")?;

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_emptied_and_deleted_as_said() {
+    fn files_are_emptied_and_deleted() {
         let directory = std::env::temp_dir().join(format!("kk-e2e-damaged-files-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let file = directory.join("a file");

@@ -9,7 +9,7 @@ pub(super) const PARTLY: i32 = 6;
 
 /// No error about a host that talks takes longer.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// For a host that sends nothing: kk tries again, and each attempt has the time of the slowest question.
+/// For a host that sends nothing: kk tries again, and the limit of each attempt is the limit of the slowest question.
 const SILENCE: Duration = Duration::from_secs(330);
 
 /// How a host lies.
@@ -32,7 +32,7 @@ pub(super) struct Case {
     /// Texts in the messages of `kk`.
     pub(super) says: &'static [&'static str],
     pub(super) patience: Duration,
-    /// It is about the kubeconfig: none is saved.
+    /// The lie is in the kubeconfig, and no kubeconfig is saved.
     pub(super) refuses_kubeconfig: bool,
 }
 

@@ -37,7 +37,7 @@ fn one(ctx: &Context<'_>, case: &Case) -> Result<()> {
     let site = cluster::ensure(ctx)?.site;
     let kubeconfig = site.workdir().join("lab/kubeconfig");
     if case.refuses_kubeconfig {
-        // So that the create fetches it.
+        // Without this file, the create fetches it.
         fs::remove_file(&kubeconfig).with_context(|| format!("no {}", kubeconfig.display()))?;
     }
     if case.code == PARTLY {
@@ -106,7 +106,7 @@ fn lying<T>(ctx: &Context<'_>, lies: &[(&str, Means)], act: impl FnOnce() -> Res
     Ok(result)
 }
 
-/// Where `liar.sh` and the honest list of keys are.
+/// The directory of `liar.sh` and of the honest list of keys.
 const PLACE: &str = "/root/hostile";
 
 fn begin(ctx: &Context<'_>, host: &str, means: Means) -> Result<()> {

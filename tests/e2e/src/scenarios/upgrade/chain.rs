@@ -12,7 +12,7 @@ use crate::site::Site;
 
 /// The versions in their order. The lab builds all of them.
 const VERSIONS: [&str; 4] = ["v1.34.4", "v1.35.4", FROM, TO];
-/// What the mirror has to hold.
+/// The versions in the mirror.
 pub(in super::super) const NEEDS: &[&str] =
     &["--kubernetes", VERSIONS[0], "--kubernetes", VERSIONS[1], "--kubernetes", FROM, "--kubernetes", TO];
 /// For one upgrade.

@@ -14,7 +14,7 @@ use crate::process::Job;
 use crate::registry::Registry;
 use crate::site::Site;
 
-/// A file next to the archives with names of images, one a line, whose binaries are not those of the named version.
+/// A file next to the archives with names of images, one per line. The binaries in these images are not of the version in the name.
 const STAND_INS: &str = "stand-ins.txt";
 /// For reading or pushing one archive.
 const LIMIT: Duration = Duration::from_mins(10);

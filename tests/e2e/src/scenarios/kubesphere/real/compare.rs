@@ -34,7 +34,7 @@ pub(super) fn changed_by_upgrade(before: &Dump, installed: &Dump, upgraded: &Dum
     changed.filter(|name| before.contains_key(*name) || !installed.contains_key(*name)).cloned().collect()
 }
 
-/// Those of these objects that still have labels, annotations or finalizers of KubeSphere.
+/// The objects that still have labels, annotations or finalizers of KubeSphere.
 pub(super) fn marked(after: &Dump, names: &BTreeSet<String>) -> Vec<String> {
     let these = after.iter().filter(|(name, _)| names.contains(*name) && !is_explained(name));
     these
