@@ -234,14 +234,14 @@ impl Error {
         let hint = match self {
             Self::UnknownVersion { component, version, arch, .. } => {
                 return Some(format!(
-                    "choose a known version, or give the sum of its published file in a file named by \
+                    "choose a known version, or give the checksum of its published file in a file named by \
                      spec.download.catalogue: `{component}: {{{}: {{{version}: <SHA-256>}}}}`",
                     arch.as_str()
                 ));
             }
             Self::UnknownManifest { component, file, version, .. } => {
                 return Some(format!(
-                    "choose a known version, or give the sum of its published file in a file named by \
+                    "choose a known version, or give the checksum of its published file in a file named by \
                      spec.download.catalogue: `{component}: {{{file}: {{{version}: <SHA-256>}}}}`"
                 ));
             }
