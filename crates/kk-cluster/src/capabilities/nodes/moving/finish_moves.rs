@@ -35,7 +35,7 @@ pub(crate) fn task(inputs: &Inputs) -> Task {
             // The name may have changed after the mark: pods that started in between have the previous address.
             Moved::Api => {
                 let begin = format!("touch {MOVING}\n");
-                ("restart the pods of kk that use the API", own_daemon_sets(inputs), begin)
+                ("restart the pods of kk that use the API", own_workloads(inputs), begin)
             }
         };
         // An empty list would mean all pods.
@@ -59,11 +59,11 @@ pub(crate) fn task(inputs: &Inputs) -> Task {
     rollout.in_turns(task)
 }
 
-/// The `DaemonSets` of kk, as namespace/name.
-fn own_daemon_sets(inputs: &Inputs) -> String {
+/// The workloads of kk, as namespace/kind/name.
+pub(super) fn own_workloads(inputs: &Inputs) -> String {
     let workloads = inputs.requirements.workloads();
-    let name = |one: &Workload| Some(format!("{}/{}", one.namespace, one.path.strip_prefix("daemonset/")?));
-    workloads.iter().filter_map(name).collect::<Vec<_>>().join(" ")
+    let name = |one: &Workload| format!("{}/{}", one.namespace, one.path);
+    workloads.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
 pub(crate) fn restart(host: &Host, only: &str) -> String {

@@ -239,7 +239,7 @@ mod tests {
         let others = pod("rook-ceph/osd-kube-proxy-x1z2y", 11) + &pod("other/kube-proxy-a1b2c", 11);
         let old = pod("kube-system/kube-proxy-a1b2c", 11);
         let new = pod("kube-system/kube-proxy-d3e4f", 13);
-        let only = "kube-system/kube-proxy kube-flannel/kube-flannel-ds";
+        let only = "kube-system/daemonset/kube-proxy kube-flannel/daemonset/kube-flannel-ds";
         let (ok, said, deleted) =
             restart_only(only, "", "192.0.2.2", &(others.clone() + &old), &(others.clone() + &new));
         assert!(ok, "{said}");
@@ -248,6 +248,35 @@ mod tests {
         assert!(!deleted.contains("--grace-period"), "{deleted}");
         let (ok, said, _) = restart_only(only, "", "192.0.2.2", &(others.clone() + &old), &others);
         assert!(!ok && said.contains("the pods in the network of n2 are not back"), "{said}");
+    }
+
+    /// The next pod of a Deployment may run on another node.
+    #[test]
+    fn where_only_the_api_moves_pods_of_named_deployments_are_deleted() {
+        let pod = |name: &str, hour: u32| format!("2026-01-02T{hour}:00:00.5Z_id_{name}\\n");
+        let only = "kube-system/deployment/calico-typha kube-system/daemonset/calico-node";
+        let others = pod("kube-system/calico-typha-a1b2c", 11) + &pod("mine/calico-typha-6d4b75cb6d-x1z2y", 11);
+        let typha = pod("kube-system/calico-typha-6d4b75cb6d-a1b2c", 11);
+        let (ok, said, deleted) =
+            restart_only(only, "", "192.0.2.2", &(others.clone() + &typha), &others);
+        assert!(ok, "{said}");
+        assert_eq!(deleted.lines().count(), 1, "{deleted}");
+        assert!(deleted.contains("-n kube-system delete pod calico-typha-6d4b75cb6d-a1b2c "), "{deleted}");
+        let (ok, said, _) = restart_only(only, "", "192.0.2.2", &typha, &typha);
+        assert!(!ok && said.contains("the pods in the network of n2 are not back"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn the_pods_of_all_workloads_of_kk_follow_the_api() {
+        let mut spec = spec();
+        spec.network.plugin = kk_config::NetworkPlugin::Cilium;
+        let directory = tempfile::tempdir().unwrap();
+        let session = testing::session(spec.clone(), directory.path());
+        let fresh = testing::fresh(&spec);
+        let only = super::finish_moves::own_workloads(&session.create_inputs(&fresh).await.unwrap());
+        for workload in ["kube-system/daemonset/kube-proxy", "kube-system/deployment/cilium-operator"] {
+            assert!(only.split(' ').any(|one| one == workload), "{workload}: {only}");
+        }
     }
 
     #[tokio::test]
