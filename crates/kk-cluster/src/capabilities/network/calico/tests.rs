@@ -441,7 +441,8 @@ async fn published_files_differ_little_after_the_changes() {
 #[tokio::test]
 async fn an_api_accepts_all_objects_of_the_published_files() {
     let Some(directory) = upstream("an_api_accepts_all_objects_of_the_published_files") else { return };
-    let plane = ControlPlane::start();
+    // As kubeadm does: the agents of networks are privileged.
+    let plane = ControlPlane::start_with(&["--allow-privileged=true".to_owned()]);
     let files = tempfile::tempdir().unwrap();
     let apply = |objects: Vec<&Value>, flags: &str| {
         let path = files.path().join("list.yaml");
