@@ -55,7 +55,7 @@ async fn delete(session: &Session, leaving: &Leaving, run: &mut Run<'_>) -> Resu
     let rest = session.without(leaving)?;
     let probe = rest.probe_for_create(run.stop_token(), |host| run.host_probed(host));
     let probed = any_answered(run.unless_stopped(probe).await?)?;
-    let forget = run.unless_stopped(rest.plan_forget(&probed)).await?;
+    let forget = run.unless_stopped(Box::pin(rest.plan_forget(&probed))).await?;
     let verdict = run.report_findings(&forget.findings);
     run.report_plan(&forget.plan);
     refuse_without(&forget.needed)?;

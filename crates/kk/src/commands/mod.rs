@@ -119,7 +119,7 @@ fn printer(command: &Command) -> Printer {
 
 async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Error> {
     match command {
-        Command::Create(Create::Cluster(args)) => return create_cluster::run(&args, printer).await,
+        Command::Create(Create::Cluster(args)) => return Box::pin(create_cluster::run(&args, printer)).await,
         Command::Init(Init::Registry(args)) => return init_registry::run(&args, printer).await,
         Command::Delete(Delete::Registry(args)) => return delete_registry::run(&args, printer).await,
         Command::Add(Add::Nodes(args)) => return add_nodes::run(&args, printer).await,

@@ -103,7 +103,8 @@ fn without_cni(manifest: &str) -> Result<String> {
             pod.remove("initContainers");
         }
     }
-    Ok(documents.iter().map(|document| format!("---\n{document}\n")).collect())
+    let one = |document: &Value| format!("---\n{document}\n");
+    Ok(documents.iter().map(one).collect())
 }
 
 /// A ready pod of kube-router on every node: create waited for the nodes.

@@ -1,6 +1,7 @@
 //! Bundles with charts and manifests from a helm repository, an OCI registry, a server and the local machine.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -417,7 +418,7 @@ async fn manifests_of_the_catalogue_are_mirrored_and_found_by_their_versions() {
     let mut own = "calico:\n".to_owned();
     for (file, text) in files {
         site.server.put(&place(file), text.as_bytes());
-        own += &format!("  {file}: {{3.99.0: {}}}\n", kk_util::sha256(text.as_bytes()));
+        let _ = writeln!(own, "  {file}: {{3.99.0: {}}}", kk_util::sha256(text.as_bytes()));
     }
     let catalogue = Catalogue::builtin().with_user("own", &own).unwrap();
     let mirrored = catalogue.clone().with_mirror(&site.server.base()).unwrap();

@@ -212,7 +212,7 @@ async fn a_balancer_that_the_file_no_longer_has_is_removed_last() {
 async fn a_new_control_plane_is_added_to_the_configuration_of_all_workers() {
     let spec = with_haproxy();
     let mut probed = running(&spec, "127.0.0.1\nok\n127.0.0.1\n", true).await;
-    for facts in ["n3", "n4"].map(|name| name.to_owned()) {
+    for facts in ["n3", "n4"].map(str::to_owned) {
         let fresh = testing::fresh(&spec).facts.remove(&facts).unwrap();
         probed.facts.insert(facts, fresh);
     }

@@ -146,7 +146,7 @@ async fn problems_of_the_address_are_found_before_the_first_change() {
         match said {
             None => assert!(errors.is_empty(), "{answer:?}: {errors:?}"),
             Some(said) => {
-                assert!(errors.iter().any(|one| one.message.contains(said)), "{answer:?}: {errors:?}")
+                assert!(errors.iter().any(|one| one.message.contains(said)), "{answer:?}: {errors:?}");
             }
         }
     }

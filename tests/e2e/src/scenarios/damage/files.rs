@@ -103,7 +103,8 @@ pub(super) fn left(
 
 /// Shell text that deletes files.
 pub(super) fn delete(paths: &[String]) -> String {
-    paths.iter().map(|path| format!("rm '{path}'\n")).collect()
+    let one = |path: &String| format!("rm '{path}'\n");
+    paths.iter().map(one).collect()
 }
 
 /// Shell text that empties files. A running binary cannot be written, so each gets an empty file in its place.
@@ -118,10 +119,9 @@ pub(super) fn empty(paths: &[String]) -> String {
 
 /// Shell text that succeeds if files have content.
 pub(super) fn have_content(paths: &[String]) -> String {
-    paths
-        .iter()
-        .map(|path| format!("test -s '{path}' || {{ echo '{path} is not repaired' >&2; false; }}\n"))
-        .collect()
+    let one =
+        |path: &String| format!("test -s '{path}' || {{ echo '{path} is not repaired' >&2; false; }}\n");
+    paths.iter().map(one).collect()
 }
 
 #[cfg(test)]

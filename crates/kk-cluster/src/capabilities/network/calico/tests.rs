@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -107,7 +108,9 @@ async fn applied(spec: &Spec, documents: Vec<Value>) -> Result<Vec<Value>, Strin
 fn flat(value: &Value, path: &str, out: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(fields) => {
-            fields.iter().for_each(|(key, value)| flat(value, &format!("{path}/{key}"), out))
+            for (key, value) in fields {
+                flat(value, &format!("{path}/{key}"), out);
+            }
         }
         Value::Array(items) => {
             for (i, item) in items.iter().enumerate() {
@@ -172,7 +175,7 @@ async fn settings_of_the_file_are_in_the_objects() {
     let mut shown = String::new();
     for (name, network) in CASES {
         let lines = changes(&small(), &applied(&spec(network), small()).await.unwrap());
-        shown += &format!("# {name}\n{}\n\n", lines.join("\n"));
+        let _ = write!(shown, "# {name}\n{}\n\n", lines.join("\n"));
     }
     insta::assert_snapshot!(shown);
 }
@@ -202,7 +205,7 @@ async fn a_published_file_without_a_needed_path_is_refused_by_that_path() {
                         .as_object_mut()
                         .unwrap()
                         .shift_remove("envFrom"),
-                )
+                );
             },
             "DaemonSet calico-node/spec/template/spec/containers[calico-node]/envFrom",
         ),
@@ -210,7 +213,7 @@ async fn a_published_file_without_a_needed_path_is_refused_by_that_path() {
             ", calico: {vxlanMode: Always}",
             |all| {
                 all[1]["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]["exec"]["command"] =
-                    json!(["x"])
+                    json!(["x"]);
             },
             "livenessProbe/exec/command with -bird-live",
         ),
@@ -378,10 +381,8 @@ async fn restarted(lost: &str) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let session = session(&spec, directory.path(), small()).await;
     let mut probed = testing::fresh(&spec);
-    let nodes: String = ["a", "b"]
-        .iter()
-        .map(|name| format!("Node\t{name}\tTrue\t{KUBERNETES}\t\t\t\t\t\t10.9.0.0/24 \n"))
-        .collect();
+    let nodes =
+        ["a", "b"].map(|name| format!("Node\t{name}\tTrue\t{KUBERNETES}\t\t\t\t\t\t10.9.0.0/24 \n")).concat();
     for (name, facts) in &mut probed.facts {
         facts.reply(&INITIALISED, "yes");
         facts.reply(&API, format!("{nodes}DaemonSet\tkube-system/calico-node\t2\t2\nend\n"));
@@ -430,7 +431,7 @@ async fn published_files_differ_little_after_the_changes() {
             let lines = changes(&before, &applied(&spec, before.clone()).await.unwrap());
             assert!(lines.len() < 60, "{name} {version}: {lines:#?}");
             if version == VERSIONS[1] {
-                shown += &format!("# {name}\n{}\n\n", lines.join("\n"));
+                let _ = write!(shown, "# {name}\n{}\n\n", lines.join("\n"));
             }
         }
     }

@@ -255,10 +255,10 @@ mod tests {
     fn where_only_the_api_moves_pods_of_named_deployments_are_deleted() {
         let pod = |name: &str, hour: u32| format!("2026-01-02T{hour}:00:00.5Z_id_{name}\\n");
         let only = "kube-system/deployment/calico-typha kube-system/daemonset/calico-node";
-        let others = pod("kube-system/calico-typha-a1b2c", 11) + &pod("mine/calico-typha-6d4b75cb6d-x1z2y", 11);
+        let others =
+            pod("kube-system/calico-typha-a1b2c", 11) + &pod("mine/calico-typha-6d4b75cb6d-x1z2y", 11);
         let typha = pod("kube-system/calico-typha-6d4b75cb6d-a1b2c", 11);
-        let (ok, said, deleted) =
-            restart_only(only, "", "192.0.2.2", &(others.clone() + &typha), &others);
+        let (ok, said, deleted) = restart_only(only, "", "192.0.2.2", &(others.clone() + &typha), &others);
         assert!(ok, "{said}");
         assert_eq!(deleted.lines().count(), 1, "{deleted}");
         assert!(deleted.contains("-n kube-system delete pod calico-typha-6d4b75cb6d-a1b2c "), "{deleted}");
