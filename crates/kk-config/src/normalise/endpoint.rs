@@ -33,22 +33,18 @@ pub(super) fn endpoint(
     let direct = readable && !external_address && !doc.external_dns;
     let address = given.or_else(|| control_planes.first().copied().filter(|_| !doc.external_dns));
     check_domain(&doc, address, hosts, at.key("domain"), out);
-    if direct && control_planes.len() > 1 {
+    if let Some(address) = address.filter(|_| direct && control_planes.len() > 1) {
         let number = control_planes.len();
-        // A user who names a control plane has decided.
-        if let Some(address) = given {
-            let message = format!(
-                "{number} control planes without a load balancer: if the one at {address} fails, no node can \
-                 reach the API"
-            );
-            out.warning(at, message, ANY_LOAD_BALANCER);
-        } else {
-            let message = format!(
-                "{number} control planes without a load balancer: if the first one fails, no node can reach \
-                 the API"
-            );
-            out.error(at, message, ANY_LOAD_BALANCER);
-        }
+        let message = format!(
+            "{number} control planes without a load balancer: if the one at {address} fails, no node can \
+             reach the API"
+        );
+        // Only a create of a new cluster refuses such a file: existing clusters must stay manageable.
+        let hint = match given {
+            Some(_) => ANY_LOAD_BALANCER.to_owned(),
+            None => format!("{ANY_LOAD_BALANCER}; `address: {address}` keeps it as it is"),
+        };
+        out.warning(at, message, hint);
     }
     if direct && doc.port != ControlPlaneEndpoint::API_SERVER_PORT {
         let message = format!("nothing listens on port {}: API servers listen on 6443", doc.port);
@@ -60,6 +56,7 @@ pub(super) fn endpoint(
         port: doc.port,
         external_dns: doc.external_dns,
         external_address,
+        has_address: doc.address.is_some(),
         balancer: Balancer::None,
     }
 }
@@ -113,6 +110,7 @@ fn haproxy(
         port: doc.port,
         external_dns: false,
         external_address: false,
+        has_address: false,
         balancer: Balancer::Haproxy,
     }
 }
@@ -246,6 +244,7 @@ fn kube_vip(
         port: doc.port,
         external_dns: false,
         external_address: true,
+        has_address: given.is_some(),
         balancer: Balancer::KubeVip(KubeVip {
             bgp: is_bgp.then(bgp),
             interface: settings.interface,

@@ -17,8 +17,10 @@ pub struct ControlPlaneEndpoint {
     pub port: u16,
     /// The user's own DNS resolves `domain`; `/etc/hosts` stays unchanged.
     pub external_dns: bool,
-    /// Whether the user set an address; otherwise it is the first control plane's.
+    /// Whether the address is that of a load balancer, not that of a control plane.
     pub external_address: bool,
+    /// Whether the file has an address.
+    pub has_address: bool,
     /// The load balancer that kk installs.
     pub balancer: Balancer,
 }

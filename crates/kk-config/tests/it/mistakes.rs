@@ -42,6 +42,7 @@ const CASES: &[(&str, Outcome, &[&str])] = &[
     ("blank-missing-top", Error(1), &["a blank is missing after `kind:`"]),
     ("cgroupfs", Error(1), &["cgroup driver of systemd"]),
     ("chinese-comments", Valid, &[]),
+    ("control-planes-without-balancer", Warning(1), &["2 control planes without a load balancer", "`address: 10.20.0.1` keeps it as it is"]),
     ("curly-quotes", Error(1), &["a typographic quote `“` (U+201C), not `\"`"]),
     ("curly-quotes-of-secret", Error(1), &["a typographic quote"]),
     ("direct-routing-without-vxlan", Warning(1), &["the backend host-gw only has plain routes"]),

@@ -257,6 +257,24 @@ async fn without_a_host_that_is_only_a_worker_nothing_is_installed_and_this_is_r
     assert!(plan.found.iter().any(|one| one.message.contains("haproxy is installed on no host")));
 }
 
+#[tokio::test]
+async fn only_a_new_cluster_is_refused_without_a_load_balancer() {
+    for (new, has_address, refused) in
+        [(true, false, true), (true, true, false), (false, false, false), (false, true, false)]
+    {
+        let mut spec = spec();
+        spec.control_plane_endpoint.has_address = has_address;
+        let probed = match new {
+            true => testing::fresh(&spec),
+            false => running(&spec, "192.0.2.1\nok\n192.0.2.1\n", false).await,
+        };
+        let plan = changes(&spec, &probed, None).await;
+        let message = "a new cluster with 2 control planes needs a load balancer";
+        let found = plan.found.iter().any(|one| one.message == message && one.severity == Severity::Error);
+        assert_eq!(found, refused, "new: {new}, address: {has_address}: {:?}", plan.found);
+    }
+}
+
 /// Runs `load_haproxy` on a host where haproxy runs or does not, with this check of the configuration. Returns whether it
 /// succeeds, the signals, and the answer to whether the configuration is loaded, before and after.
 fn load(runs: bool, check: &str) -> (bool, String, [bool; 2]) {
