@@ -166,12 +166,14 @@ fn check_domain(
 const ASN: u32 = 65000;
 
 /// Environment variables of kube-vip that kk sets.
-const OF_KK: [&str; 17] = [
+const OF_KK: [&str; 19] = [
     "address",
     "bgp_as",
     "bgp_enable",
     "bgp_peers",
     "bgp_routerid",
+    "control_plane_health_check_address",
+    "control_plane_health_check_ca_path",
     "cp_enable",
     "cp_namespace",
     "k8s_config_file",

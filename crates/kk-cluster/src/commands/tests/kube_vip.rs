@@ -69,6 +69,7 @@ async fn one_control_plane_has_the_address_by_arp_or_all_announce_it_by_bgp() {
         ("lb_enable", Some("false")),
         ("kubernetes_addr", Some("https://127.0.0.1:6443")),
         ("bgp_enable", None),
+        ("control_plane_health_check_address", None),
     ] {
         assert_eq!(value(&arp, name).as_deref(), wanted, "{name}");
     }
@@ -93,9 +94,23 @@ async fn one_control_plane_has_the_address_by_arp_or_all_announce_it_by_bgp() {
         ("vip_leaseduration", Some("30")),
         ("vip_retryperiod", Some("2")),
         ("dns_mode", Some("a\"b")),
+        (
+            "control_plane_health_check_address",
+            Some("https://127.0.0.1:6443/readyz?exclude=etcd&exclude=etcd-readiness"),
+        ),
+        ("control_plane_health_check_ca_path", Some("/etc/kube-vip/ca.crt")),
     ] {
         assert_eq!(value(&bgp, name).as_deref(), wanted, "{name}");
     }
+    // The CA by which the check verifies the API server is a file of the host.
+    let ca = |pod: &Value| {
+        let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array().unwrap();
+        let mount = mounts.iter().find(|mount| mount["mountPath"] == "/etc/kube-vip/ca.crt")?;
+        let volumes = pod["spec"]["volumes"].as_array().unwrap();
+        let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap();
+        Some(volume["hostPath"]["path"].as_str().unwrap().to_owned())
+    };
+    assert_eq!((ca(&bgp).as_deref(), ca(&arp)), (Some("/etc/kubernetes/pki/ca.crt"), None));
 }
 
 #[tokio::test]
