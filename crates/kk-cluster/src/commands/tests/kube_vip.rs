@@ -282,8 +282,15 @@ fn a_control_plane_reports_its_interface_the_way_to_the_address_and_who_has_it()
         (
             "",
             "10.0.0.9 dev eth0",
-            "10.0.0.9 dev eth0 lladdr 52:54:00:00:00:01 STALE",
+            "10.0.0.9 dev eth0 lladdr 52:54:00:00:00:01 REACHABLE",
             "interface: eth0\nroute: direct\nstate: taken\n",
+        ),
+        // The host that had the address before no longer answers.
+        (
+            "",
+            "10.0.0.9 dev eth0",
+            "10.0.0.9 dev eth0 lladdr 52:54:00:00:00:01 STALE",
+            "interface: eth0\nroute: direct\nstate: free\n",
         ),
         (
             "2: eth0 inet 10.0.0.9/32",
@@ -297,13 +304,17 @@ fn a_control_plane_reports_its_interface_the_way_to_the_address_and_who_has_it()
             directory.path(),
             "ip",
             &format!(
-                "case \"$*\" in *'addr show to 10.0.0.1') echo '2: eth0 inet 10.0.0.1/24' ;; *'addr show'*) echo '{own}' ;; *route*) echo '{route}' ;; *neigh*) echo '{neighbour}' ;; esac"
+                "case \"$*\" in *'addr show to 10.0.0.1') echo '2: eth0 inet 10.0.0.1/24' ;; *'addr show'*) echo '{own}' ;; *route*) echo '{route}' ;; *'neigh flush'*) echo flush >>calls ;; *neigh*) echo show >>calls; echo '{neighbour}' ;; esac"
             ),
         );
-        testing::program(directory.path(), "curl", "exit 7");
-        testing::program(directory.path(), "wget", "exit 1");
+        testing::program(directory.path(), "curl", "echo \"curl $https_proxy\" >>calls; exit 7");
+        testing::program(directory.path(), "wget", "echo \"wget $http_proxy\" >>calls; exit 1");
         testing::program(directory.path(), "ping", "exit 1");
-        assert_eq!(run(directory.path(), text, "address=10.0.0.1 vip=10.0.0.9"), wanted);
+        let proxies = "export http_proxy=http://192.0.2.3 https_proxy=http://192.0.2.3";
+        assert_eq!(run(directory.path(), text, &format!("{proxies}\naddress=10.0.0.1 vip=10.0.0.9")), wanted);
+        let calls = fs::read_to_string(directory.path().join("calls")).unwrap_or_default();
+        let probed = if own.is_empty() { "flush\ncurl \nwget \nshow\n" } else { "" };
+        assert_eq!(calls, probed, "what the kernel remembers is dropped, and no proxy is used");
     }
 }
 
