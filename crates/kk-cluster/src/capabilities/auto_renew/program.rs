@@ -6,6 +6,7 @@ use kk_engine::{HOST_LOCK, LIB};
 use crate::{
     base::{api_server, host_layout::KUBECTL, shell::script},
     capabilities::{
+        balancer::kube_vip,
         control_plane::{RENEW, RESTART},
         kubeconfig::MAY_BECOME_ROOT,
     },
@@ -46,9 +47,16 @@ pub(super) fn text(inputs: &Inputs, host: &Host) -> String {
     ];
     let [lease, renew, follow] =
         [include_str!("lease.sh"), include_str!("renew.sh"), include_str!("follow.sh")];
+    // Before the end: if this fails, the next run renews admin.conf again, and restarts kube-vip.
+    let balancer = format!(
+        "restart_kube_vip() {{\n{}}}\ncase \" $due \" in *' admin.conf '*)\n    \
+         if [ -e /etc/kubernetes/manifests/kube-vip.yaml ]; then restart_kube_vip; fi ;;\nesac\n",
+        kube_vip::RESTART
+    );
     let end = "follow\necho \"renewed: $due\"\n";
     let variables = script(&variables, KUBECTL);
-    let parts = [LIB, HOST_LOCK, &variables, lease, MAY_BECOME_ROOT, follow, renew, RENEW, RESTART, end];
+    let parts =
+        [LIB, HOST_LOCK, &variables, lease, MAY_BECOME_ROOT, follow, renew, RENEW, RESTART, &balancer, end];
     BEGIN.to_owned() + &parts.concat()
 }
 
@@ -101,6 +109,8 @@ mod tests {
         pods*) echo "pod-$part" ;;
         inspectp*) echo uid ;;
         *rmp*) echo "again ${last#pod-}" >>HERE/calls; touch HERE/stopped ;;
+        "ps -q --state running"*) echo vip ;;
+        stop*) echo "stopped $last" >>HERE/calls ;;
         *"ps -a"*) [ ! -e "HERE/kubernetes/manifests/$part.yaml" ] || if [ -e HERE/stopped ]; then echo new; else echo old; fi ;;
         esac"#;
 
@@ -235,6 +245,20 @@ mod tests {
         host.write("root/config", "somebody's");
         assert!(host.renew("admin.conf", "1").await.0);
         assert_eq!(host.read("root/config"), "somebody's");
+    }
+
+    /// kube-vip reads the administrator's kubeconfig only when it starts.
+    #[tokio::test]
+    async fn kube_vip_starts_again_after_its_kubeconfig_was_renewed() {
+        for (other, calls) in
+            [("admin.conf", "created\nstopped vip"), ("apiserver", "created\nagain kube-apiserver")]
+        {
+            let host = Host::new();
+            host.write("kubernetes/manifests/kube-vip.yaml", "manifest");
+            let (ok, said) = host.renew(other, "1").await;
+            assert!(ok, "{said}");
+            assert_eq!(host.read("calls"), calls, "{other}");
+        }
     }
 
     #[tokio::test]

@@ -23,6 +23,9 @@ use crate::{
 /// The static pod; the same path as KubeKey's.
 const MANIFEST: &str = "/etc/kubernetes/manifests/kube-vip.yaml";
 
+/// Restarts kube-vip on `$node`, which then reads its kubeconfig.
+pub(crate) const RESTART: &str = include_str!("restart_kube_vip.sh");
+
 /// The report of a control plane about the address of kube-vip: the interface with the host's internal address, whether the
 /// address is in the network of that interface, and whether another host has the address.
 pub(crate) const VIP: Question<Vec<String>> = Question::new("kube_vip_address", "", question::lines);

@@ -10,7 +10,7 @@ use kk_engine::{
 };
 use serde_json::json;
 
-use super::{MANIFEST, STALE, interface_of, is_installed};
+use super::{MANIFEST, RESTART, STALE, interface_of, is_installed};
 use crate::{
     base::{
         error::BuildError,
@@ -55,7 +55,7 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
 /// kube-vip reads its kubeconfig only when it starts. Without a restart, it would use an expired client certificate later.
 fn restart(inputs: &Inputs, host: &Host, facts: &Facts) -> Command {
     let renewed = is_installed(facts) && control_plane::renews(inputs, host, facts, "admin.conf");
-    let text = script(&[("node", &host.name)], include_str!("restart_kube_vip.sh"));
+    let text = script(&[("node", &host.name)], RESTART);
     Command::new("restart kube-vip, which then reads its new kubeconfig", text)
         .when(move |facts| renewed || facts.answer(&STALE).answered() == Some(true))
 }
