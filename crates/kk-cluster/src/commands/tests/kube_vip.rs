@@ -362,9 +362,15 @@ fn the_address_is_removed_from_the_host_with_kube_vip() {
             "ip",
             "case \"$*\" in *show*) echo '2: eth0 inet 10.0.0.9/32' ;; *) echo \"$*\" >>deleted ;; esac",
         );
+        let deletions = || fs::read_to_string(directory.path().join("deleted")).unwrap_or_default();
+        let copy = directory.path().join("kubekey/removed-kube-vip.yaml");
         assert_eq!(run(directory.path(), text, "node=n1"), said);
         assert!(!manifest.exists());
-        assert_eq!(fs::read_to_string(directory.path().join("deleted")).unwrap_or_default(), deleted);
+        assert_eq!((deletions(), copy.exists()), (deleted.to_owned(), deleted.is_empty()));
+        // A removal that did not finish is resumed.
+        program("crictl", ":");
+        assert_eq!(run(directory.path(), text, "node=n1"), "");
+        assert_eq!((deletions(), copy.exists()), ("addr del 10.0.0.9/32 dev eth0\n".to_owned(), false));
     }
 }
 
@@ -375,5 +381,10 @@ fn a_static_pod_of_another_tool_is_not_kube_vip_of_kk() {
     facts.files.insert(MANIFEST.into(), FileFact::default());
     assert!(!crate::capabilities::balancer::kube_vip::is_installed(&facts));
     facts.owned = vec![format!("made\t{MANIFEST}").as_str()].into();
+    assert!(crate::capabilities::balancer::kube_vip::is_installed(&facts));
+    // A removal that did not finish has left only its copy.
+    facts.files.clear();
+    assert!(!crate::capabilities::balancer::kube_vip::is_installed(&facts));
+    facts.files.insert("/etc/kubernetes/kubekey/removed-kube-vip.yaml".into(), FileFact::default());
     assert!(crate::capabilities::balancer::kube_vip::is_installed(&facts));
 }

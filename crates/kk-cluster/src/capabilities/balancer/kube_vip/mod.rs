@@ -23,6 +23,9 @@ use crate::{
 /// The static pod; the same path as KubeKey's.
 const MANIFEST: &str = "/etc/kubernetes/manifests/kube-vip.yaml";
 
+/// The copy of the static pod from which a removal reads the address of kube-vip.
+const REMOVED: &str = "/etc/kubernetes/kubekey/removed-kube-vip.yaml";
+
 /// Restarts kube-vip on `$node`, which then reads its kubeconfig.
 pub(crate) const RESTART: &str = include_str!("restart_kube_vip.sh");
 
@@ -108,13 +111,13 @@ impl Capability for KubeVip {
 /// Requests the facts that show whether kube-vip is installed.
 pub(super) fn asks(host: &Host, probe: &mut ProbeSpec) {
     if host.is_node() {
-        probe.files.insert(MANIFEST.to_owned());
+        probe.files.extend([MANIFEST, REMOVED].map(str::to_owned));
     }
 }
 
-/// Whether a previous run has begun to install it.
+/// Whether an earlier run has begun to install it, or has not finished its removal.
 pub(crate) fn is_installed(facts: &Facts) -> bool {
-    facts.files.contains_key(MANIFEST) && facts.owns(MANIFEST)
+    [MANIFEST, REMOVED].iter().any(|path| facts.files.contains_key(*path)) && facts.owns(MANIFEST)
 }
 
 /// The network interface with the internal address of a control plane.
