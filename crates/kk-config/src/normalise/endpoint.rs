@@ -23,6 +23,10 @@ pub(super) fn endpoint(
         names.iter().filter_map(host).map(|host| host.internal_address).collect();
 
     let given = doc.address.as_deref().and_then(|text| own_address(text, at.key("address"), out));
+    if doc.internal_loadbalancer != Some(InternalLoadbalancer::KubeVip) && at.key("kubevip").is_value() {
+        let message = "the settings of kube-vip have no effect: `internalLoadbalancer` is not `kube-vip`";
+        out.warning(at.key("kubevip"), message, "remove them, or set `internalLoadbalancer: kube-vip`");
+    }
     match doc.internal_loadbalancer {
         Some(InternalLoadbalancer::Haproxy) => return haproxy(doc, hosts, at, out),
         Some(InternalLoadbalancer::KubeVip) => return kube_vip(doc, given, hosts, at, out),

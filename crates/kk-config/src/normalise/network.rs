@@ -52,6 +52,11 @@ pub(super) fn network(
         let message = format!("the settings of Calico have no effect: the network plugin is {}", doc.plugin);
         out.warning(at.key("calico"), message, "remove them, or set `plugin: calico`");
     }
+    let values = at.key("cilium").key("values");
+    if doc.plugin != PluginName::Cilium && values.is_value() {
+        let message = format!("the values of Cilium have no effect: the network plugin is {}", doc.plugin);
+        out.warning(values, message, "remove them, or set `plugin: cilium`");
+    }
     check_node_ranges(&network, kubernetes, hosts, spec, out);
     network
 }

@@ -164,6 +164,7 @@ const CASES: &[(&str, Outcome, &[&str])] = &[
     ("taint-twice", Error(1), &["a node has one taint `crop:NoSchedule`"]),
     ("text-over-lines", Valid, &[]),
     ("windows-line-ends", Valid, &[]),
+    ("without-kube-vip-and-cilium", Warning(2), &["the settings of kube-vip have no effect", "the values of Cilium have no effect: the network plugin is flannel"]),
     ("zero-width-space", Error(1), &["a zero-width space (U+200B)"]),
     ("zero-width-space-in-quotes", Error(1), &["is not an address", "a zero-width space (U+200B)"]),
 ];
