@@ -1,5 +1,7 @@
 //! `spec.controlPlaneEndpoint`.
 
+use super::flags::Argument;
+use super::removed::APISERVER;
 use super::syntax;
 use crate::findings::{At, Findings};
 use crate::spec::{Balancer, Bgp, ControlPlaneEndpoint, Host, KubeVip, Role};
@@ -62,6 +64,31 @@ pub(super) fn endpoint(
         external_address,
         has_address: doc.address.is_some(),
         balancer: Balancer::None,
+    }
+}
+
+/// Checks that API servers listen where a load balancer of kk connects to them: at 127.0.0.1, and at the address of the host or
+/// of kube-vip. `at` is the position of `spec`.
+pub(super) fn check_bind_address(
+    balancer: Option<InternalLoadbalancer>,
+    arguments: &[String],
+    at: At<'_>,
+    out: &mut Findings<'_>,
+) {
+    let name = match balancer {
+        Some(InternalLoadbalancer::Haproxy) => "haproxy",
+        Some(InternalLoadbalancer::KubeVip) => "kube-vip",
+        None => return,
+    };
+    for (i, text) in arguments.iter().enumerate() {
+        let argument = Argument::read(text);
+        let is_everywhere = argument.value.is_some_and(|value| ["0.0.0.0", "::"].contains(&value));
+        if argument.name == "bind-address" && !is_everywhere {
+            let message = format!(
+                "with `internalLoadbalancer: {name}` the API server must listen at all addresses of its host"
+            );
+            out.error(at.key("kubernetes").key(APISERVER).item(i), message, "remove `bind-address`");
+        }
     }
 }
 

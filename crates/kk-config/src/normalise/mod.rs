@@ -68,6 +68,12 @@ pub(crate) fn normalise(
     let at = at.key("spec");
     let mut hosts = hosts::hosts(&doc.hosts, doc.bastion.as_ref(), at, out);
     let role_groups = roles::assign(&mut hosts, &doc.role_groups, at, out);
+    endpoint::check_bind_address(
+        doc.control_plane_endpoint.internal_loadbalancer,
+        &doc.kubernetes.apiserver_args,
+        at,
+        out,
+    );
     let kubernetes = kubernetes::kubernetes(doc.kubernetes, overrides, at.key("kubernetes"), out);
     etcd::check(&doc.etcd, at.key("etcd"), out);
     system::check(&doc.system, at.key("system"), out);
