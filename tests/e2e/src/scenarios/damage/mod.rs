@@ -47,9 +47,6 @@ pub(super) fn run_second(ctx: &Context<'_>) -> Result<()> {
     let files = files::left(ctx, &cluster.site, &cluster.before, Known::Together)?;
     let paths = &files[WORKER];
     ensure!(paths.len() > 10, "a create leaves only {paths:?} on {WORKER}");
-    for breaks in [files::delete(paths), files::empty(paths)] {
-        is_repaired(ctx, &cluster, WORKER, &breaks, &files::have_content(paths))?;
-    }
     Ok(())
 }
 
@@ -67,9 +64,14 @@ impl Case for OneFile {
     }
 }
 
-/// Each file of a control plane and of a worker is deleted, and emptied: for each, one create repairs it.
+/// All settings of a worker, and each other file of a control plane and of a worker, are deleted, and emptied: one create repairs it.
 pub(super) fn run_files(ctx: &Context<'_>) -> Result<()> {
-    let Cluster { site, before } = cluster::ensure(ctx)?;
+    let cluster = cluster::ensure(ctx)?;
+    let settings = &files::left(ctx, &cluster.site, &cluster.before, Known::Together)?[WORKER];
+    for breaks in [files::delete(settings), files::empty(settings)] {
+        is_repaired(ctx, &cluster, WORKER, &breaks, &files::have_content(settings))?;
+    }
+    let Cluster { site, before } = cluster;
     let mut files = files::left(ctx, &site, &before, Known::Alone)?;
     let mut damages = Vec::new();
     for host in [CONTROL_PLANE, WORKER] {

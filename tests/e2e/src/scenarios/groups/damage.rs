@@ -25,7 +25,7 @@ pub(super) const GROUP: Group = Group {
         ])],
         &[Scenario::new(
             "damage/2",
-            "the second half of these damages, and all settings of a host at once",
+            "the second half of these damages; every file that a create leaves is known to a damage",
             600,
             30,
             damage::run_second,
