@@ -32,7 +32,7 @@ const CASES: &[(&str, Outcome, &[&str])] = &[
     ("admission-plugins", Error(3), &["`PodSecurityPolicy`", "PodSecurity is on", "did you mean `AlwaysPullImages`", "`PodTopologyLabels`", "use Kubernetes 1.33 or newer"]),
     ("admission-plugins-known", Valid, &[]),
     ("anchors-in-maps", Valid, &[]),
-    ("bind-address-with-haproxy", Error(1), &["with `internalLoadbalancer: haproxy` the API server must listen at all addresses", "bind-address-with-haproxy:9:"]),
+    ("bind-address-with-haproxy", Error(1), &["with `internalLoadbalancer: haproxy` the API server must listen at all addresses", "bind-address-with-haproxy:9:37"]),
     ("bind-address-with-kube-vip", Valid, &[]),
     ("blank-missing-before-key", Error(1), &["a blank is missing after `-`"]),
     ("blank-missing-block", Error(1), &["a blank is missing after `address:`"]),
