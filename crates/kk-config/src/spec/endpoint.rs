@@ -17,7 +17,7 @@ pub struct ControlPlaneEndpoint {
     pub port: u16,
     /// The user's own DNS resolves `domain`; `/etc/hosts` stays unchanged.
     pub external_dns: bool,
-    /// Whether the address is that of a load balancer, not that of a control plane.
+    /// Whether the address belongs to a load balancer, not to a control plane.
     pub external_address: bool,
     /// Whether the file has an address.
     pub has_address: bool,
