@@ -18,7 +18,7 @@ if systemctl -q is-active kubelet.service 2>/dev/null; then
         sleep 0.3 2>/dev/null || sleep 1
     done
 fi
-for vip in $(sed -n 's/^ *- {name: address, value: "\([0-9.]*\)"}$/\1/p' "$removed" 2>/dev/null | sort -u); do
+sed -n 's/^ *- {name: address, value: "\([0-9.]*\)"}$/\1/p' "$removed" 2>/dev/null | sort -u | while read -r vip; do
     ip -o -4 addr show to "$vip" | while read -r _ card _; do
         ip addr del "$vip/32" dev "$card"
     done
