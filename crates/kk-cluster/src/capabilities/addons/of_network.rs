@@ -67,12 +67,13 @@ impl Capability for NetworkAddons {
             let name = &addon.addon.name;
             let mut work = before_nodes_are_ready(inputs).provides(slots::network_addon_slot(name));
             let mut before: Vec<Box<dyn Action>> = Vec::new();
+            // Before the mark: a mark without a note would belong to a network that kk does not manage.
+            if addon.plugin.is_some() {
+                before.push(Box::new(note(addon)));
+            }
             match previous.replace(name) {
                 Some(previous) => work = work.needs(slots::network_addon_slot(previous)),
                 None => before.push(Box::new(mark())),
-            }
-            if addon.plugin.is_some() {
-                before.push(Box::new(note(addon)));
             }
             tasks.push(install_addon::with(inputs, addon, before, work).background());
         }

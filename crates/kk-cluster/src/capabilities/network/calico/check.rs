@@ -22,6 +22,7 @@ pub(super) fn asks(spec: &Spec, probe: &mut ProbeSpec) {
 
 pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
     check::refuse_another(inputs, "calico", found);
+    check::refuse_foreign(inputs, "calico", "10-calico.conflist", found);
     check::warn_of_other_networks(inputs, "calico", "10-calico.conflist", found);
     let Some(settings) = settings(inputs.spec) else { return };
     // Other commands neither install calico nor change it.

@@ -89,6 +89,7 @@ impl Capability for Cilium {
 
     fn findings(&self, inputs: &Inputs, found: &mut Findings) {
         check::refuse_another(inputs, NAME, found);
+        check::refuse_foreign(inputs, NAME, "05-cilium.conflist", found);
         check::warn_of_other_networks(inputs, NAME, "05-cilium.conflist", found);
         for (host, facts) in inputs.nodes().into_iter().filter(|(_, facts)| is_too_old(facts)) {
             let (major, minor) = OLDEST_KERNEL;

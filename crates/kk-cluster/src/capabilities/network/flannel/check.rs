@@ -14,5 +14,6 @@ pub(super) fn findings(inputs: &Inputs, found: &mut Findings) {
         );
     }
     check::refuse_another(inputs, "flannel", found);
+    check::refuse_foreign(inputs, "flannel", "10-flannel.conflist", found);
     check::warn_of_other_networks(inputs, "flannel", "10-flannel.conflist", found);
 }
