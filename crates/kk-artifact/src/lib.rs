@@ -26,7 +26,9 @@ mod versions;
 pub use address::Address;
 pub use artifact::{Artifact, Checksum, Sha256Sum};
 pub use catalogue::{Catalogue, merge_catalogues};
-pub use charts::{Content, Obtained, is_local_chart, local_chart, local_manifest, newest_version, obtain};
+pub use charts::{
+    CILIUM_REPOSITORY, Content, Obtained, is_local_chart, local_chart, local_manifest, newest_version, obtain,
+};
 pub use error::Error;
 pub use image_archive::ImageArchive;
 pub use kk_config::Component;

@@ -101,7 +101,7 @@ pub async fn export(
         configuration: tokio::sync::Mutex::default(),
     };
     let work = Work::new(store.dir()).map_err(one)?;
-    let wanted = Wanted { charts: &contents.charts, files: &contents.manifests };
+    let wanted = Wanted { charts: &contents.charts, files: &contents.manifests, mirror: catalogue.mirror() };
     let (files, images, systems, others) = tokio::join!(
         store.check_reachable(&contents.programs),
         oci::resolve(&fetch, &contents.images, &contents.arches),

@@ -115,6 +115,11 @@ impl Catalogue {
         Ok(self)
     }
 
+    /// The base address of the mirror, if there is one.
+    pub fn mirror(&self) -> Option<&Address> {
+        self.mirror.as_ref()
+    }
+
     /// The file of a component in a version (with or without a leading v).
     ///
     /// A version without a known checksum is verified by its published checksum, if upstream publishes it and the address is TLS.

@@ -12,6 +12,9 @@ use crate::oci::{ChartBlob, Fetch};
 use crate::store::blocking;
 use crate::{Address, Error, Sha256Sum, Store};
 
+/// The repository of Cilium's chart, which kk itself installs. A mirror has it, like everything that kk itself installs.
+pub const CILIUM_REPOSITORY: &str = "https://helm.cilium.io";
+
 /// Concurrent requests; they are small.
 const PARALLEL: usize = 8;
 
@@ -20,6 +23,8 @@ const PARALLEL: usize = 8;
 pub(crate) struct Wanted<'a> {
     pub(crate) charts: &'a BTreeSet<ChartSource>,
     pub(crate) files: &'a BTreeSet<ManifestFile>,
+    /// The mirror of everything that kk itself installs.
+    pub(crate) mirror: Option<&'a Address>,
 }
 
 /// The location of a chart or manifest.
@@ -109,17 +114,21 @@ async fn look_at_repositories<'a>(wanted: Wanted<'a>, store: &Store, fetch: &Fet
             _ => None,
         })
         .collect();
-    let read = async |repo: &'a str| (repo, read_index(repo, store, fetch.note).await);
+    let read = async |repo: &'a str| (repo, read_index(repo, wanted.mirror, store, fetch.note).await);
     futures::stream::iter(repositories).map(read).buffer_unordered(PARALLEL).collect().await
 }
 
 /// The address of a repository, and its index. The error states why the index is missing.
 async fn read_index(
     repo: &str,
+    mirror: Option<&Address>,
     store: &Store,
     note: &(dyn Fn(String) + Sync),
 ) -> Result<(Address, Arc<Index>), String> {
-    let address = Address::parse(repo)?;
+    let mut address = Address::parse(repo)?;
+    if let Some(mirror) = mirror.filter(|_| repo == CILIUM_REPOSITORY) {
+        address = address.behind(mirror);
+    }
     let text = store.read(&address.below("index.yaml")?, LARGEST, note).await;
     let text = text.map_err(|error| error.to_string())?;
     let index = blocking(move || Index::parse(&text)).await?;
@@ -127,12 +136,16 @@ async fn read_index(
 }
 
 /// The newest version of a chart in its repository that is not a pre-release.
-pub async fn newest_version(source: &ChartSource, store: &Store) -> Result<String, Error> {
+pub async fn newest_version(
+    source: &ChartSource,
+    mirror: Option<&Address>,
+    store: &Store,
+) -> Result<String, Error> {
     let give = "set `version` of the chart";
     let ChartSource::Repository { repo, name, .. } = source else {
         return Err(no_chart(source, "only a repository lists versions", give));
     };
-    let index = read_index(repo, store, &|_| {}).await;
+    let index = read_index(repo, mirror, store, &|_| {}).await;
     let (_, index) = index.map_err(|reason| no_chart(source, reason, SERVER))?;
     index.newest(name).map(str::to_owned).map_err(|reason| no_chart(source, reason, give))
 }

@@ -13,7 +13,7 @@ mod repository;
 
 pub(crate) use archive::{Identity, identity};
 pub(crate) use fetch::{Chart, File};
-pub use find::newest_version;
+pub use find::{CILIUM_REPOSITORY, newest_version};
 pub(crate) use find::{Wanted, find};
 pub use obtain::{Content, Obtained, is_local_chart, local_chart, local_manifest, obtain};
 

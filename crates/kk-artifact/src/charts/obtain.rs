@@ -10,7 +10,7 @@ use super::find::{Wanted, find};
 use super::{Kept, local};
 use crate::oci::{Blobs, Fetch, Registries};
 use crate::store::blocking;
-use crate::{Error, Store};
+use crate::{Address, Error, Store};
 
 /// A packed chart or a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub struct Obtained {
 pub async fn obtain(
     charts: &BTreeSet<ChartSource>,
     manifests: &BTreeSet<ManifestSource>,
+    mirror: Option<&Address>,
     registry: &Registry,
     store: &Store,
 ) -> Result<Obtained, Vec<Error>> {
@@ -49,7 +50,7 @@ pub async fn obtain(
         note: &|_| {},
         configuration: tokio::sync::Mutex::default(),
     };
-    let found = find(Wanted { charts, files: &files }, store, &fetch).await?;
+    let found = find(Wanted { charts, files: &files, mirror }, store, &fetch).await?;
     let (charts, files) = found.fetch(store, &fetch).await.map_err(one)?;
     let mut obtained = Obtained::default();
     for chart in charts {

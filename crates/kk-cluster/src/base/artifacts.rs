@@ -90,7 +90,7 @@ impl Artifacts {
         let source = self.catalogue.manifest(file.component, &versions.of(file.component), file.name)?;
         let Some(bundle) = &self.bundle else {
             let manifests = [source.clone()].into();
-            let obtained = obtain(&BTreeSet::new(), &manifests, registry, &self.store).await;
+            let obtained = obtain(&BTreeSet::new(), &manifests, None, registry, &self.store).await;
             let mut obtained =
                 obtained.map_err(|errors| errors.into_iter().next().expect("why it failed"))?;
             return Ok(obtained.manifests.remove(&source).expect("all that was requested"));

@@ -380,21 +380,22 @@ async fn content_is_obtained_once_and_what_cannot_be_had_is_told() {
     let store = site.store("store", false);
     let manifests: BTreeSet<ManifestSource> =
         wanted.manifests.iter().map(|file| file.source.clone()).collect();
-    let all = obtain(&wanted.charts, &manifests, &wanted.registry, &store).await.unwrap();
+    let all = obtain(&wanted.charts, &manifests, None, &wanted.registry, &store).await.unwrap();
     assert_eq!((all.charts.len(), all.manifests.len()), (4, 3));
     let repository =
         wanted.charts.iter().find(|chart| matches!(chart, ChartSource::Repository { .. })).unwrap();
     assert_eq!(*all.charts[repository].0, app[..]);
     let asked = site.server.requests().len();
-    assert_eq!(obtain(&wanted.charts, &manifests, &wanted.registry, &store).await.unwrap(), all);
+    assert_eq!(obtain(&wanted.charts, &manifests, None, &wanted.registry, &store).await.unwrap(), all);
     assert!(
         site.server.requests().drain(asked..).all(|seen| seen.path != APP && !seen.path.contains("/blobs/"))
     );
-    let none = obtain(&BTreeSet::new(), &BTreeSet::new(), &wanted.registry, &site.store("none", false)).await;
+    let none =
+        obtain(&BTreeSet::new(), &BTreeSet::new(), None, &wanted.registry, &site.store("none", false)).await;
     assert_eq!(none.unwrap(), Obtained::default());
     assert!(!site.file("none").exists(), "who wants nothing leaves nothing");
     site.server.put("/charts/index.yaml", b"entries: {}");
-    let errors = obtain(&wanted.charts, &manifests, &wanted.registry, &store).await.unwrap_err();
+    let errors = obtain(&wanted.charts, &manifests, None, &wanted.registry, &store).await.unwrap_err();
     assert!(errors[0].to_string().contains("chart app 1.2.0 of"), "{errors:?}");
 }
 
@@ -447,4 +448,30 @@ async fn manifests_of_the_catalogue_are_mirrored_and_found_by_their_versions() {
     let errors =
         export(&wanted, &mirrored, &site.store("other", false), &path, None, &|_| {}).await.unwrap_err();
     assert!(errors.iter().any(|error| error.to_string().contains("wrong SHA-256")), "{errors:?}");
+}
+
+/// The bundle fits every file, with and without a mirror.
+#[tokio::test]
+async fn the_chart_of_cilium_is_mirrored_and_keeps_the_name_of_its_repository() {
+    let site = Site::new().await;
+    let chart = packed("cilium", "1.20.2", 10);
+    site.server.put(
+        "/helm.cilium.io/index.yaml",
+        b"entries: {cilium: [{version: 1.20.2, urls: [cilium-1.20.2.tgz]}]}",
+    );
+    site.server.put("/helm.cilium.io/cilium-1.20.2.tgz", &chart);
+    let mut wanted =
+        manifest(&site, "  charts: [{name: cilium, repo: 'https://helm.cilium.io', version: 1.20.2}]\n");
+    wanted.images.clear();
+    let mirrored = Catalogue::builtin().with_mirror(&site.server.base()).unwrap();
+    let (store, path) = (site.store("store", false), site.file("a.tar.zst"));
+    export(&wanted, &mirrored, &store, &path, None, &|_| {}).await.unwrap();
+    let source = wanted.charts.first().unwrap();
+    assert!(Bundle::open(&path).unwrap().chart(source).is_some());
+    let store = site.store("other", false);
+    let all =
+        obtain(&wanted.charts, &BTreeSet::new(), mirrored.mirror(), &wanted.registry, &store).await.unwrap();
+    assert_eq!(*all.charts[source].0, chart[..]);
+    let open = source.clone().with_version("");
+    assert_eq!(crate::newest_version(&open, mirrored.mirror(), &store).await.unwrap(), "1.20.2");
 }

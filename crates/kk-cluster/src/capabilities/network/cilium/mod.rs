@@ -4,7 +4,7 @@ mod values;
 
 use std::time::Duration;
 
-use kk_artifact::Component;
+use kk_artifact::{CILIUM_REPOSITORY, Component};
 use kk_config::{Addon, AddonChart, AddonPhase, ChartSource, Host, Role, Secret, Spec};
 use kk_engine::{Facts, ProbeSpec};
 
@@ -25,8 +25,6 @@ use crate::{
 /// The name of the chart and of its release.
 pub(super) const NAME: &str = "cilium";
 const NAMESPACE: &str = "kube-system";
-/// The repository of the chart, without the scheme.
-const REPOSITORY: &str = "helm.cilium.io";
 /// The oldest kernel (Cilium 1.20, "System Requirements").
 const OLDEST_KERNEL: (u32, u32) = (5, 10);
 /// Kernels of RHEL 8 have what Cilium needs from newer ones (the same page).
@@ -116,10 +114,8 @@ fn is_too_old(facts: &Facts) -> bool {
 /// The addon that installs it.
 pub(super) fn addon(cluster: &Cluster) -> OwnAddon {
     let spec = cluster.spec;
-    let repo = match &spec.download.mirror {
-        Some(mirror) => format!("{mirror}/{REPOSITORY}"),
-        None => format!("https://{REPOSITORY}"),
-    };
+    // A mirror has the same chart, so it is not part of its name.
+    let repo = CILIUM_REPOSITORY.to_owned();
     let version = cluster.versions.of(Component::Cilium);
     let own = &spec.network.cilium_values;
     let chart = AddonChart {
@@ -225,14 +221,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mirror_has_the_repository_below_its_name() {
+    async fn a_mirror_does_not_change_the_release() {
         let mut spec = spec();
-        spec.download.mirror = Some("https://files.example.com".into());
         let directory = tempfile::tempdir().unwrap();
-        let session = testing::session(spec, directory.path());
-        let manifest = session.manifest(&[kk_config::Arch::Amd64].into()).await.unwrap();
-        let charts: Vec<_> = manifest.charts.iter().map(kk_config::ChartSource::origin).collect();
-        assert_eq!(charts, ["https://files.example.com/helm.cilium.io"]);
+        let note = async |spec: &kk_config::Spec| {
+            let (session, fresh) = (testing::session(spec.clone(), directory.path()), testing::fresh(spec));
+            session.create_inputs(&fresh).await.unwrap().addons[0].note()
+        };
+        let direct = note(&spec).await;
+        spec.download.mirror = Some("https://files.example.com".into());
+        assert_eq!(note(&spec).await, direct);
     }
 
     /// The control plane reports these workloads and this release, and has the notes of an earlier create.

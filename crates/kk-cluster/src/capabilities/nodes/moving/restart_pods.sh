@@ -18,7 +18,7 @@ in_network_of_node() {
             '{{if eq .status.linux.namespaces.options.network "NODE"}}{{.status.createdAt}} {{.status.id}} {{.status.metadata.namespace}}/{{.status.metadata.name}} {{index .status.annotations "kubernetes.io/config.source"}}{{end}}' "$pod" 2>/dev/null || :
     done <all | KK_ONLY=" $only " awk 'NF && $4 != "file" {
         split($3, part, "/")
-        # The name of a pod of a DaemonSet has one suffix, that of a Deployment has two.
+        # A pod of a DaemonSet has one suffix in its name, and a pod of a Deployment has two.
         set = part[2]
         sub(/-[^-]*$/, "", set)
         deployment = set
