@@ -10,7 +10,7 @@ use kk_artifact::{
     Artifact, Catalogue, Checksum, Component, Content, LocalFile, Store, StoreSettings, Versions,
     bundle::Bundle, obtain,
 };
-use kk_config::{Arch, Components, KubeVersion, Registry, Spec};
+use kk_config::{Arch, Components, KubeVersion, ManifestSource, Registry, Spec};
 use kk_util::sha256;
 
 use kk_engine::{Finding, Severity};
@@ -104,6 +104,15 @@ impl Artifacts {
             Some(bytes) => Ok(Content(bytes.into())),
             None => Ok(Content(bundle.read(&there).await?.into())),
         }
+    }
+
+    /// The content of a published manifest in these versions, if the store contains it.
+    pub(crate) fn manifest_in_store(&self, versions: &Versions, file: PublishedFile) -> Option<Content> {
+        let version = versions.of(file.component);
+        let source = self.catalogue.manifest(file.component, &version, file.name).ok()?;
+        let ManifestSource::Published { sha256: sum, .. } = source else { return None };
+        let bytes = std::fs::read(self.store.blob(&sum)).ok()?;
+        (sha256(&bytes) == sum).then(|| Content(bytes.into()))
     }
 
     /// The Kubernetes versions whose binaries are available: in the bundle, else in the catalogue.

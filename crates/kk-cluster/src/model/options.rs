@@ -20,6 +20,8 @@ pub struct Options {
     pub remove_runtime: bool,
     /// Leave addons as they are.
     pub skip_addons: bool,
+    /// The command only shows the state of the cluster, so it downloads nothing.
+    pub only_looks: bool,
     /// A manifest also lists the registry if no host of the file has its role.
     pub with_registry: bool,
 }

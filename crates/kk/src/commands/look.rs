@@ -74,7 +74,7 @@ fn open(options: &LookOptions, printer: &Printer) -> Result<Session, Error> {
         workdir: options.workdir.clone(),
         templates: None,
         host_keys: options.host_key_checking.into(),
-        options: Options::default(),
+        options: Options { only_looks: true, ..Options::default() },
     };
     Ok(Session::open(input.spec, settings)?)
 }

@@ -18,15 +18,21 @@ use crate::{
 pub(super) type Fetched = Arc<Mutex<BTreeMap<(PublishedFile, String), Documents>>>;
 
 impl Session {
-    /// Adds the manifests of these capabilities to the cluster, and their images. The capability of a missing
-    /// manifest reports it.
+    /// Adds the manifests of these capabilities to the cluster, and their images. The capability of a missing manifest reports it,
+    /// unless the command only shows the state of the cluster.
     pub(super) async fn publish(&self, cluster: &mut Cluster<'_>, capabilities: &Capabilities) {
         let taking_part = taking_part(capabilities, cluster);
         let files: Vec<PublishedFile> =
             taking_part.iter().filter_map(|capability| capability.published(cluster.spec)).collect();
         for file in files {
-            let documents = self.documents(file, &cluster.versions).await;
-            cluster.published.add(file.component, documents);
+            let documents = if self.settings.options.only_looks {
+                self.stored_documents(file, &cluster.versions)
+            } else {
+                Some(self.documents(file, &cluster.versions).await)
+            };
+            if let Some(documents) = documents {
+                cluster.published.add(file.component, documents);
+            }
         }
         cluster.images.add(cluster.published.images());
     }
@@ -38,6 +44,12 @@ impl Session {
         for version in self.artifacts.versions.components().map(|(_, version)| version.to_owned()) {
             fetched.insert((file, version), documents.clone());
         }
+    }
+
+    /// `None`: the manifest is not in the store.
+    fn stored_documents(&self, file: PublishedFile, versions: &Versions) -> Option<Documents> {
+        let content = self.artifacts.manifest_in_store(versions, file)?;
+        Some(file.read(&versions.of(file.component), &content.0))
     }
 
     async fn documents(&self, file: PublishedFile, versions: &Versions) -> Documents {

@@ -23,7 +23,7 @@ use crate::{
     capabilities::kube_proxy::services::SERVICES,
     commands::{create_cluster, session::Session},
     control_plane::ControlPlane,
-    model::command::Command,
+    model::{command::Command, options::Options},
     testing::{self, KUBERNETES},
 };
 
@@ -288,6 +288,32 @@ async fn a_missing_manifest_is_an_error_only_for_commands_that_install_it() {
     crate::model::capability::Capability::findings(&super::Calico, &inputs, &mut other);
     assert!(other.0.is_empty(), "{:?}", other.0);
     assert!(session.manifest(&[Arch::Amd64].into()).await.is_err(), "a bundle would lack it");
+}
+
+/// It takes the manifest from the store, and does not report that it is missing.
+#[tokio::test]
+async fn a_command_that_only_looks_downloads_no_manifest() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = small().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n");
+    let (sum, catalogue) = (kk_util::sha256(text.as_bytes()), directory.path().join("own.yaml"));
+    fs::write(&catalogue, format!("calico:\n  calico.yaml: {{3.99.0: {sum}}}\n")).unwrap();
+    let mut spec = spec("");
+    spec.components.calico = Some("3.99.0".into());
+    spec.download.catalogue = Some(catalogue.display().to_string());
+    spec.download.mirror = Some("http://127.0.0.1:9".into());
+    let options = Options { only_looks: true, ..Options::default() };
+    let session = testing::session_with(spec.clone(), directory.path(), options);
+    let fresh = testing::fresh(&spec);
+    let has_it = async || {
+        let inputs = session.create_inputs(&fresh).await.unwrap();
+        assert_eq!(inputs.published.problems().count(), 0);
+        inputs.requirements.manifests.iter().any(|manifest| manifest.name == "calico")
+    };
+    assert!(!has_it().await);
+    let blob = session.create_inputs(&fresh).await.unwrap().store.blob(&sum);
+    fs::create_dir_all(blob.parent().unwrap()).unwrap();
+    fs::write(blob, text).unwrap();
+    assert!(has_it().await);
 }
 
 #[tokio::test]
