@@ -193,6 +193,9 @@ mod tests {
             &[
                 "/etc/cni/net.d/10-kuberouter.conflist",
                 "/etc/cni/net.d/10-mine.conf",
+                "/etc/cni/net.d/20-mine.conflist.cilium_bak",
+                "/etc/cni/net.d/10-flannel.conflist.cilium_bak",
+                "/etc/cni/net.d/10-calico.conflist.cilium_bak",
                 "/etc/cni/net.d/00-multus.conf",
                 "/run/multus/socket",
                 "/var/lib/mine/file",
@@ -211,7 +214,7 @@ mod tests {
         assert_eq!(fs::read_to_string(here.join("table")).unwrap(), kept);
         assert_eq!(fs::read_to_string(here.join("sets.there")).unwrap(), "mine\n");
         assert_eq!(names(&here.join("sys/class/net")), stays);
-        assert_eq!(names(&here.join("etc/cni/net.d")), ["10-mine.conf"]);
+        assert_eq!(names(&here.join("etc/cni/net.d")), ["10-mine.conf", "20-mine.conflist"]);
         assert_eq!(names(&here.join("sys/fs/bpf")), ["mine"]);
         assert_eq!(
             (names(&here.join("run")), names(&here.join("var/lib"))),

@@ -72,6 +72,16 @@ if [ -e /var/lib/calico ] && [ -e /sys/class/net/tunl0 ]; then
     ip address flush dev tunl0 && ip link set tunl0 down
 fi
 
+# Cilium renames the CNI files of others. Those of plugins that kk knows are removed; all others belong to the user. A name that is
+# in use again keeps its current file.
+for backup in /etc/cni/net.d/*.cilium_bak; do
+    [ -e "$backup" ] || continue
+    file=${backup%.cilium_bak}
+    case ${file##*/} in
+    10-flannel.conflist | 10-calico.conflist | 10-kuberouter.conflist | 05-cilium.conflist | 00-multus.conf) rm -f "$backup" ;;
+    *) [ -e "$file" ] || mv "$backup" "$file" ;;
+    esac
+done
 rm -f /etc/cni/net.d/10-kuberouter.conflist /etc/cni/net.d/10-calico.conflist /etc/cni/net.d/calico-kubeconfig
 rm -f /etc/cni/net.d/05-cilium.conflist /opt/cni/bin/calico /opt/cni/bin/calico-ipam /opt/cni/bin/cilium-cni
 rm -f /etc/cni/net.d/00-multus.conf /opt/cni/bin/multus-shim
