@@ -7,7 +7,7 @@ use std::{
 };
 
 use kk_artifact::{
-    Artifact, Catalogue, Checksum, Component, Content, LocalFile, Store, StoreSettings, Versions,
+    Address, Artifact, Catalogue, Checksum, Component, Content, LocalFile, Store, StoreSettings, Versions,
     bundle::Bundle, obtain,
 };
 use kk_config::{Arch, Components, KubeVersion, ManifestSource, Registry, Spec};
@@ -78,6 +78,11 @@ impl Artifacts {
             }
         }
         Ok(programs)
+    }
+
+    /// The mirror of everything that kk itself installs.
+    pub(crate) fn mirror(&self) -> Option<&Address> {
+        self.catalogue.mirror()
     }
 
     /// The content of a published manifest in these versions: from the bundle if there is one, else from the store or its server.

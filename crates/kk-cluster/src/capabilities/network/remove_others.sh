@@ -72,7 +72,7 @@ if [ -e /var/lib/calico ] && [ -e /sys/class/net/tunl0 ]; then
     ip address flush dev tunl0 && ip link set tunl0 down
 fi
 
-# Cilium renames the CNI files of others. Those of plugins that kk knows are removed; all others belong to the user. A name that is
+# Cilium renames the CNI files of others. Files of known plugins are removed; all others belong to the user. A name that is
 # in use again keeps its current file.
 for backup in /etc/cni/net.d/*.cilium_bak; do
     [ -e "$backup" ] || continue

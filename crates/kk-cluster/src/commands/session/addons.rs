@@ -53,7 +53,7 @@ impl Session {
     async fn choose_versions(&self, inputs: &mut Inputs<'_>, open: &BTreeSet<ChartSource>) -> Vec<Error> {
         let mut errors = Vec::new();
         for source in open {
-            match newest_version(source, self.artifacts.catalogue.mirror(), &self.artifacts.store).await {
+            match newest_version(source, self.artifacts.mirror(), &self.artifacts.store).await {
                 Ok(version) => {
                     for addon in &mut inputs.addons {
                         addon.choose_version(source, &version);
@@ -105,7 +105,7 @@ impl Session {
     }
 
     async fn obtain(&self, wanted: &Remote) -> Result<Obtained, Vec<Error>> {
-        let (mirror, store) = (self.artifacts.catalogue.mirror(), &self.artifacts.store);
+        let (mirror, store) = (self.artifacts.mirror(), &self.artifacts.store);
         obtain(&wanted.charts, &wanted.manifests, mirror, &self.spec.registry, store).await
     }
 
