@@ -21,6 +21,7 @@ pub use base::error::BuildError;
 pub use base::kubeconfig::programs as kubeconfig_programs;
 pub use base::probed::Probed;
 pub use base::templates::{TemplateError, Templates};
+pub use base::yaml::parse_untrusted as parse_yaml;
 pub use capabilities::control_plane::RENEWABLE;
 pub use capabilities::{
     ca_rotation::{Authorities, Restarts, Round},
@@ -37,4 +38,5 @@ pub use commands::{
     session::{Certificates, Create, Delete, Session, Settings, secrets_of, secrets_of_registry},
     upgrade::{Fetch, Hops},
 };
+pub use model::kubeadm::kubelet_defaults;
 pub use model::options::{Drain, Leaving, Options};

@@ -32,13 +32,13 @@ pub(crate) fn parse_documents(text: &str) -> Result<Vec<serde_json::Value>, Stri
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
-/// A small document of a host as a value. Anchors, aliases and merge keys are refused, because a short text can expand to a huge
+/// A small document of a host or of a cluster as a value. Anchors, aliases and merge keys are refused, because a short text can expand to a huge
 /// one. Repeated keys are refused, because each reader picks another value. An error states only its position: the text around it
 /// may be secret.
 ///
 /// # Errors
 /// Why the text is not a YAML document.
-pub(crate) fn parse_untrusted(text: &str) -> Result<serde_json::Value, String> {
+pub fn parse_untrusted(text: &str) -> Result<serde_json::Value, String> {
     let budget = serde_saphyr::budget! {
         max_events: 10_000,
         max_nodes: 10_000,

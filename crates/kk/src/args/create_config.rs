@@ -15,7 +15,8 @@ const KUBESPHERE: &str = "v3.4.1";
 #[command(after_help = "\
 Examples:
   kk create config                               write config-sample.yaml
-  kk create config --name prod -f prod.yaml --with-kubernetes v1.35.4")]
+  kk create config --name prod -f prod.yaml --with-kubernetes v1.35.4
+  kk create config --from-cluster --name prod    write the file of the cluster of ~/.kube/config")]
 pub struct CreateConfig {
     /// Name of the cluster
     #[arg(long, default_value = "sample")]
@@ -28,6 +29,14 @@ pub struct CreateConfig {
     /// Also write a ClusterConfiguration, with which KubeSphere is installed [default version: v3.4.1]
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = KUBESPHERE, value_parser = versions_given::kubesphere)]
     pub with_kubesphere: Option<String>,
+
+    /// Write the file of a running cluster of kubeadm, KubeKey or kk, which kubectl queries
+    #[arg(long, conflicts_with_all = ["with_kubernetes", "with_kubesphere", "style"])]
+    pub from_cluster: bool,
+
+    /// Kubeconfig of the running cluster [default: as kubectl]
+    #[arg(long, value_name = "FILE", requires = "from_cluster")]
+    pub kubeconfig: Option<PathBuf>,
 
     /// File to write, or - for stdout [default: config-NAME.yaml]
     #[arg(short, long, value_name = "FILE")]

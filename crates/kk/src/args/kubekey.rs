@@ -37,7 +37,7 @@ const CERTIFICATES_DIR: Row =
     ("--certificates-dir", "leave it out: they are in the directory of the cluster below --workdir");
 
 /// Options, and values of options, by command.
-const OPTIONS: [(&str, &[Row]); 11] = [
+const OPTIONS: [(&str, &[Row]); 10] = [
     (
         "create cluster",
         &[
@@ -52,13 +52,6 @@ const OPTIONS: [(&str, &[Row]); 11] = [
             CERTIFICATES_DIR,
             DOWNLOAD_CMD,
             IN_CLUSTER,
-        ],
-    ),
-    (
-        "create config",
-        &[
-            ("--from-cluster", "write the file by hand; `kk create config` gives one to start from"),
-            ("--kubeconfig", "leave it out: only `kk create manifest` asks a running cluster"),
         ],
     ),
     ("create manifest", &[("--name", "leave it out: the manifest gets the name of the cluster in the file")]),

@@ -16,6 +16,7 @@ mod etcd_defrag;
 mod etcd_restore;
 mod etcd_snapshot;
 mod init_registry;
+mod kubectl;
 mod load;
 mod look;
 mod man_pages;
@@ -137,7 +138,7 @@ async fn dispatch(command: Command, printer: &Printer) -> Result<ExitStatus, Err
         Command::Certs(Certs::Renew(args)) => return renew_certs::run(&args, printer).await,
         Command::Certs(Certs::RotateCa(args)) => return rotate_ca::run(&args, printer).await,
         Command::Artifact(command) => return artifact::run(&command, printer).await,
-        Command::Create(Create::Config(args)) => create_config::run(&args, printer),
+        Command::Create(Create::Config(args)) => create_config::run(&args, printer).await,
         Command::Create(Create::Manifest(args)) => create_manifest::run(&args, printer).await,
         Command::Config(Config::Validate(args)) => config_validate::run(&args, printer),
         Command::Config(Config::Schema) => config_schema::run(printer),

@@ -305,7 +305,6 @@ fn what_only_kubekey_has_is_named_as_such() {
         ("add nodes -f c.yaml --skip-etcd", "`--skip-etcd` is an option that only KubeKey has"),
         ("upgrade -f c.yaml --with-etcd", "`--with-etcd` without a value is an option that only KubeKey has"),
         ("create cluster --with-local-storage", "`--with-local-storage`"),
-        ("create config --from-cluster", "`--from-cluster`"),
         ("delete cluster --with-kubernetes v1.36.0", "`--with-kubernetes`"),
         ("create cluster -i inventory.yaml", "name the hosts in spec.hosts"),
         ("create cluster -c config.yaml", "write the settings into the Cluster file"),
@@ -645,5 +644,76 @@ fn a_key_that_cannot_be_used_is_a_mistake_of_the_configuration_in_each_command()
             let said = shown.contains(if key.is_empty() { "no public key" } else { "cannot use the key" });
             assert!(said && shown.contains("hint: "), "{words:?}: {shown}");
         }
+    }
+}
+
+/// Runs `kk create config --from-cluster` with a kubectl that runs this script in the directory.
+fn from_cluster(directory: &Path, kubectl: &str, words: &[&str]) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let bin = directory.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    if !kubectl.is_empty() {
+        let file = bin.join("kubectl");
+        fs::write(&file, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{kubectl}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kk"));
+    command.args(["create", "config", "--from-cluster"]).args(words).env("PATH", &bin).env("HOME", directory);
+    let output = command.env_remove("KUBECONFIG").current_dir(directory).output().unwrap();
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    format!("exit {}\n{stdout}{stderr}", output.status.code().unwrap())
+}
+
+#[test]
+fn the_file_of_a_running_cluster_is_written_from_the_answers_of_kubectl() {
+    let directory = tempfile::tempdir().unwrap();
+    let answers = include_str!("../../src/commands/create_config/from_cluster/answers/kk_flannel.json");
+    let answers: serde_json::Value = serde_json::from_str(answers).unwrap();
+    for (name, answer) in answers.as_object().unwrap() {
+        fs::write(directory.path().join(name), answer.to_string()).unwrap();
+    }
+    let kubectl = "case \"$*\" in
+        '--kubeconfig admin.conf --request-timeout 30s get nodes -o json') exec cat nodes ;;
+        *' -n kube-system configmaps kubeadm-config kubelet-config kube-proxy --ignore-not-found '*) exec cat configs ;;
+        *' daemonsets -A '*) exec cat daemonSets ;;
+        *' pods -n kube-system '*) exec cat pods ;;
+        *' -n kube-flannel configmap kube-flannel-cfg --ignore-not-found '*) exec cat plugin ;;
+        *) echo \"unexpected: $*\" >&2; exit 1 ;;
+        esac";
+    let shown = from_cluster(directory.path(), kubectl, &["--kubeconfig", "admin.conf", "--name", "prod"]);
+    assert_eq!(
+        shown,
+        "exit 0\nwrote config-prod.yaml\nfill in the SSH data of your hosts, then run: kk create cluster -f \
+         config-prod.yaml --dry-run\n"
+    );
+    let text = fs::read_to_string(directory.path().join("config-prod.yaml")).unwrap();
+    assert!(text.contains("name: prod\n") && text.contains("plugin: flannel\n"), "{text}");
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_is_reported_with_what_to_do() {
+    for (kubectl, words) in [
+        ("", ["cannot run kubectl", "put kubectl into a directory of PATH"]),
+        (
+            "echo 'dial tcp 192.0.2.1:6443: connect: connection refused' >&2; exit 1",
+            [
+                "cannot get the nodes of the cluster of a.conf: dial tcp",
+                "specify another one with --kubeconfig",
+            ],
+        ),
+        (
+            "echo 'Error from server (Forbidden): nodes is forbidden' >&2; exit 1",
+            ["nodes is forbidden", "use the kubeconfig of an administrator"],
+        ),
+        ("echo no JSON", ["cannot get the nodes", "expected ident"]),
+        ("echo '{\"items\": []}'", ["kubeadm did not make this cluster", "write the file by hand"]),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let shown = from_cluster(directory.path(), kubectl, &["--kubeconfig", "a.conf"]);
+        assert!(
+            shown.starts_with("exit 3\nerror: ") && words.iter().all(|word| shown.contains(word)),
+            "{shown}"
+        );
+        assert!(!directory.path().join("config-sample.yaml").exists(), "{kubectl}");
     }
 }

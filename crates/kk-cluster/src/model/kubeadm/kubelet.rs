@@ -6,17 +6,9 @@ use super::replace_top_level;
 use crate::model::cluster::Cluster;
 
 /// The kubelet's settings for all nodes.
-pub(super) fn kubelet_configuration(cluster: &Cluster) -> Value {
-    let kubernetes = &cluster.spec.kubernetes;
-    let mut document = json!({
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "kind": "KubeletConfiguration",
-        "clusterDNS": [cluster.spec.network.dns_service_address()],
-        "clusterDomain": kubernetes.dns_domain,
-        "maxPods": kubernetes.max_pods,
-        "podPidsLimit": kubernetes.pod_pids_limit,
-        "rotateCertificates": true,
-        "cgroupDriver": if cluster.systemd_cgroups() { "systemd" } else { "cgroupfs" },
+/// The settings that are the same for all clusters, unless `kubeletConfiguration` of the file replaces them.
+pub fn kubelet_defaults() -> Value {
+    json!({
         "kubeReserved": {"cpu": "200m", "memory": "250Mi"},
         "systemReserved": {"cpu": "200m", "memory": "250Mi"},
         // If a configuration sets one threshold, the defaults of all others are disabled, so the thresholds of the disks are set
@@ -32,7 +24,24 @@ pub(super) fn kubelet_configuration(cluster: &Cluster) -> Value {
         "evictionPressureTransitionPeriod": "30s",
         "containerLogMaxSize": "5Mi",
         "containerLogMaxFiles": 3,
+    })
+}
+
+pub(super) fn kubelet_configuration(cluster: &Cluster) -> Value {
+    let kubernetes = &cluster.spec.kubernetes;
+    let mut document = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "clusterDNS": [cluster.spec.network.dns_service_address()],
+        "clusterDomain": kubernetes.dns_domain,
+        "maxPods": kubernetes.max_pods,
+        "podPidsLimit": kubernetes.pod_pids_limit,
+        "rotateCertificates": true,
+        "cgroupDriver": if cluster.systemd_cgroups() { "systemd" } else { "cgroupfs" },
     });
+    for (key, value) in kubelet_defaults().as_object().into_iter().flatten() {
+        document[key] = value.clone();
+    }
     if !kubernetes.feature_gates.is_empty() {
         document["featureGates"] = json!(kubernetes.feature_gates);
     }

@@ -26,6 +26,8 @@ use kube_proxy::kube_proxy_configuration;
 use kubelet::kubelet_configuration;
 
 pub(crate) use cluster::etcd_endpoints;
+pub use kubelet::kubelet_defaults;
+
 pub(crate) use join::{discovery_kubeconfig, join_document};
 pub(crate) use notes::{
     cluster_document, control_plane_documents, control_plane_documents_with, kube_proxy_documents,

@@ -1,14 +1,12 @@
-//! Queries the API of a running cluster for its contents. The local kubectl makes the requests, because it supports every way to
-//! log in.
+//! Queries the API of a running cluster for its contents.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use kk_config::{Arch, DEFAULT_KUBERNETES_VERSION, ImageName, KubeVersion, OperatingSystem};
-use kk_engine::Warning;
 use serde_json::Value;
 
+use super::super::kubectl::{self, Failure, items};
 use crate::error::Error;
 
 /// The facts of its nodes, and the images of its pods.
@@ -22,19 +20,6 @@ pub(super) struct LiveCluster {
     pub(super) systems: BTreeSet<OperatingSystem>,
     /// Parts of it that a bundle cannot contain, each as text.
     pub(super) left_out: BTreeSet<String>,
-}
-
-/// The warning before kubectl reads a kubeconfig, which can start the commands that the file names. If the file is missing,
-/// kubectl reports it.
-pub(super) fn warning(kubeconfig: &Path) -> Option<Warning> {
-    let file = kubeconfig.display();
-    let message = match kk_cluster::kubeconfig_programs(&fs::read_to_string(kubeconfig).ok()?) {
-        Ok(users) if users.is_empty() => return None,
-        Ok(users) => format!("kubectl may start programs that {file} names, for {}", users.join(", ")),
-        Err(_) => format!("{file} cannot be read as YAML, so programs that kubectl may start are not known"),
-    };
-    let hint = "use only a kubeconfig that comes from a source that you trust";
-    Some(Warning { message, hint: Some(hint.to_owned()), place: None })
 }
 
 /// Queries the cluster of a kubeconfig.
@@ -55,31 +40,18 @@ pub(super) async fn ask(kubeconfig: &Path) -> Result<LiveCluster, Error> {
 }
 
 async fn list(kubeconfig: &Path, kind: &str) -> Result<Value, Error> {
-    let mut kubectl = tokio::process::Command::new("kubectl");
-    kubectl.arg("--kubeconfig").arg(kubeconfig).args([
-        "--request-timeout",
-        "30s",
-        "get",
-        kind,
-        "-A",
-        "-o",
-        "json",
-    ]);
-    let output = kubectl.stdin(std::process::Stdio::null()).kill_on_drop(true).output().await;
-    let output = output.map_err(|error| {
-        let hint = "put kubectl into a directory of PATH, or name the file of the cluster with -f";
-        Error::config(format!("cannot run kubectl to query the cluster: {error}"), Some(hint.to_owned()))
-    })?;
-    let failed = |why: &str| {
-        let message = format!("cannot list the {kind} of the cluster of {}: {why}", kubeconfig.display());
-        let hint = "the kubeconfig must point to a reachable cluster, and allow listing nodes and all pods";
-        Error::config(message, Some(hint.to_owned()))
-    };
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(said.lines().last().unwrap_or("kubectl says nothing")));
-    }
-    serde_json::from_slice(&output.stdout).map_err(|error| failed(&error.to_string()))
+    kubectl::get(Some(kubeconfig), &[kind, "-A"]).await.map_err(|failure| match failure {
+        Failure::NotStarted(why) => {
+            let hint = "put kubectl into a directory of PATH, or name the file of the cluster with -f";
+            Error::config(format!("cannot run kubectl to query the cluster: {why}"), Some(hint.to_owned()))
+        }
+        Failure::NoAnswer(why) => {
+            let message = format!("cannot list the {kind} of the cluster of {}: {why}", kubeconfig.display());
+            let hint =
+                "the kubeconfig must point to a reachable cluster, and allow listing nodes and all pods";
+            Error::config(message, Some(hint.to_owned()))
+        }
+    })
 }
 
 impl LiveCluster {
@@ -119,10 +91,6 @@ impl LiveCluster {
             None => drop(self.left_out.insert(format!("packages of {}", info("osImage")))),
         }
     }
-}
-
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list["items"].as_array().into_iter().flatten()
 }
 
 fn bare(version: &str) -> &str {
@@ -170,23 +138,6 @@ mod tests {
     /// The answer of a cluster of three nodes, without fields that are not read.
     const NODES: &str = include_str!("nodes.json");
     const PODS: &str = include_str!("pods.json");
-
-    #[test]
-    fn programs_that_kubectl_may_start_are_named_before_it_runs() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("config");
-        let warned = |text: &str| {
-            fs::write(&file, text).unwrap();
-            warning(&file).map(|warning| warning.message)
-        };
-        assert_eq!(warning(&file), None, "kubectl says that there is none");
-        assert_eq!(warned("users: [{name: a, user: {token: t}}]\n"), None);
-        let found = warned("users:\n- name: ops\n  user:\n    exec: {command: sh}\n").unwrap();
-        assert!(found.contains("may start programs") && found.ends_with("for \"ops\" (exec)"), "{found}");
-        let found = warned("users: [{name: b, user: {auth-provider: {name: x}}}]\n").unwrap();
-        assert!(found.ends_with("\"b\" (auth-provider)"), "{found}");
-        assert!(warned("users: [").unwrap().contains("cannot be read as YAML"));
-    }
 
     #[test]
     fn nodes_and_pods_say_what_the_cluster_is_made_of() {

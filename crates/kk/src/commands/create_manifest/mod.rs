@@ -15,7 +15,7 @@ use crate::error::{self, Error};
 use crate::printer::{Printer, text};
 
 use self::live::LiveCluster;
-use super::{load, new_file};
+use super::{kubectl, load, new_file};
 
 pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), Error> {
     let arches = args.arch.iter().map(|name| match name {
@@ -25,7 +25,7 @@ pub(super) async fn run(args: &CreateManifest, printer: &Printer) -> Result<(), 
     let mut arches: BTreeSet<Arch> = arches.collect();
     let live = match &args.kubeconfig {
         Some(kubeconfig) => {
-            if let Some(warning) = live::warning(kubeconfig) {
+            if let Some(warning) = kubectl::warning(kubeconfig) {
                 printer.warning(warning);
             }
             Some(live::ask(kubeconfig).await?)
