@@ -23,6 +23,7 @@ mod endpoint;
 mod etcd_backup;
 mod etcd_members;
 mod first_leaves;
+mod from_cluster;
 mod groups;
 mod ha;
 mod host_down;

@@ -1,6 +1,6 @@
 //! The group `settings`.
 
-use super::super::{bad_setting, edits, etcd_backup, identity, status};
+use super::super::{bad_setting, edits, etcd_backup, from_cluster, identity, status};
 use super::capability;
 use crate::selection::When;
 use crate::suite::{Group, Scenario};
@@ -39,6 +39,14 @@ pub(super) const GROUP: Group = Group {
                 identity::run,
             )
             .covers(&["crates/kk-cluster/src/base/owner.rs", "crates/kk-cluster/src/base/ca_copy.rs"]),
+            Scenario::new(
+                "from-cluster",
+                "the file that kk writes from a running cluster changes nothing when it is applied",
+                20,
+                6,
+                from_cluster::run,
+            )
+            .covers(&["crates/kk/src/commands/create_config/", "crates/kk/src/commands/kubectl.rs"]),
         ],
         &[
             Scenario::new(
