@@ -22,11 +22,11 @@ pub(super) fn warning(kubeconfig: &Path) -> Option<Warning> {
         Ok(users) => format!("kubectl may start programs that {file} names, for {}", users.join(", ")),
         Err(_) => format!("{file} cannot be read as YAML, so programs that kubectl may start are not known"),
     };
-    let hint = "use only a kubeconfig that comes from a source that you trust";
+    let hint = "use only a kubeconfig from a source that you trust";
     Some(Warning { message, hint: Some(hint.to_owned()), place: None })
 }
 
-/// The output of `kubectl get`; null if there is none. Without a kubeconfig, kubectl uses its own default.
+/// The output of `kubectl get`; null without output. Without a kubeconfig, kubectl uses its own default.
 pub(super) async fn get(kubeconfig: Option<&Path>, words: &[&str]) -> Result<Value, Failure> {
     let mut kubectl = tokio::process::Command::new("kubectl");
     if let Some(kubeconfig) = kubeconfig {
@@ -63,7 +63,7 @@ mod tests {
             fs::write(&file, text).unwrap();
             warning(&file).map(|warning| warning.message)
         };
-        assert_eq!(warning(&file), None, "kubectl says that there is none");
+        assert_eq!(warning(&file), None, "kubectl reports it");
         assert_eq!(warned("users: [{name: a, user: {token: t}}]\n"), None);
         let found = warned("users:\n- name: ops\n  user:\n    exec: {command: sh}\n").unwrap();
         assert!(found.contains("may start programs") && found.ends_with("for \"ops\" (exec)"), "{found}");

@@ -10,7 +10,7 @@ use crate::cluster;
 use crate::context::Context;
 use crate::site::host_entry;
 
-/// What the API of a cluster does not store.
+/// Settings that the API of a cluster does not store.
 const ELSEWHERE: [&str; 2] = ["download", "registry"];
 
 pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
@@ -45,7 +45,7 @@ pub(super) fn run(ctx: &Context<'_>) -> Result<()> {
         for section in ELSEWHERE {
             cluster["spec"][section] = original["spec"][section].clone();
         }
-        // The versions that the file names are those of the cluster; the mirror has no others than the lab's.
+        // The file names the versions of the cluster; the mirror has only the versions of the lab.
         let mut versions = original["spec"]["components"].clone();
         for (component, version) in read["spec"]["components"].as_object().into_iter().flatten() {
             versions[component] = version.clone();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::commands::kubectl::{self, Failure, items};
 use crate::error::Error;
 
-/// What kubectl answers, as JSON.
+/// The answer of kubectl, as JSON.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     pub(super) nodes: Value,

@@ -14,7 +14,7 @@ pub(super) enum Etcd {
     Systemd(Vec<Member>),
     /// kubelets, from files of kubeadm on the control planes.
     Stacked,
-    /// Somebody else.
+    /// Another tool.
     External(Vec<String>),
 }
 

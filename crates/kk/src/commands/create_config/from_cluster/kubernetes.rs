@@ -162,7 +162,7 @@ const FOUND_OUT: [&str; 7] = [
     "podPidsLimit",
 ];
 
-/// What kubeadm sets for each kubelet.
+/// The settings of kubeadm for each kubelet.
 fn of_kubeadm() -> Value {
     json!({
         "authentication": {

@@ -88,7 +88,7 @@ impl Node {
 /// the first one.
 ///
 /// # Errors
-/// There are none, or one has no IPv4 address.
+/// No node exists, or a node has no IPv4 address.
 pub(super) fn nodes(answers: &Answers, names: &[&str]) -> Result<Vec<Node>, Error> {
     let mut nodes = items(&answers.nodes).map(Node::of).collect::<Result<Vec<_>, _>>()?;
     nodes.sort_by_key(|node| {

@@ -61,7 +61,7 @@ fn a_cluster_without_kube_proxy() {
     assert_snapshot!(file(&answers!("no_kube_proxy")));
 }
 
-/// The file that the answers of `kk_flannel` come from.
+/// The file to the answers of `kk_flannel`.
 const ORIGINAL: &str = "
 apiVersion: kubekey.kubesphere.io/v1alpha2
 kind: Cluster
