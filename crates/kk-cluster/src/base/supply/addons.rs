@@ -10,6 +10,15 @@ use serde_json::json;
 
 use crate::base::{artifacts::NOT_IN_BUNDLE, requirements::Workload};
 
+/// The version of a chart in the cluster whose version the file leaves open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InstalledVersion {
+    /// This version.
+    Known(String),
+    /// The release exists, but neither helm nor a note shows its version.
+    Unknown,
+}
+
 /// An addon of the file.
 pub(crate) struct Wanted {
     /// The addon as the file specifies it.
@@ -52,10 +61,10 @@ pub(crate) struct Part<S> {
 
 impl Wanted {
     /// All addons of the file. Only the control machine is read: a server's chart or manifest is identified by name and version.
-    /// `installed` contains the versions of charts that kk chose before, by addon.
+    /// `installed` contains the versions of charts that the file leaves open, by addon. The version in a bundle overrides them.
     pub(crate) fn all(
         spec: &Spec,
-        installed: &BTreeMap<String, String>,
+        installed: &BTreeMap<String, InstalledVersion>,
         bundle: Option<&Bundle>,
         store: &Store,
     ) -> Vec<Self> {
@@ -63,14 +72,21 @@ impl Wanted {
             .iter()
             .map(|addon| {
                 let mut addon = addon.clone();
+                let mut unknown = None;
                 if let Some(chart) = addon.chart.as_mut().filter(|chart| chart.is_open) {
-                    let version = installed.get(&addon.name).map(String::as_str);
-                    let version = version.or_else(|| bundle?.newest_version(&chart.source));
-                    if let Some(version) = version {
-                        chart.source = chart.source.clone().with_version(version);
+                    let packed = bundle.and_then(|bundle| bundle.newest_version(&chart.source));
+                    match (packed, installed.get(&addon.name)) {
+                        (Some(version), _) => chart.source = chart.source.clone().with_version(version),
+                        (None, Some(InstalledVersion::Known(version))) => {
+                            chart.source = chart.source.clone().with_version(version);
+                        }
+                        (None, Some(InstalledVersion::Unknown)) => unknown = Some(unknown_version(&addon)),
+                        (None, None) => {}
                     }
                 }
-                Self::of(addon, bundle, store)
+                let mut wanted = Self::of(addon, bundle, store);
+                wanted.problems.extend(unknown);
+                wanted
             })
             .collect()
     }
@@ -143,8 +159,8 @@ impl Wanted {
         }
     }
 
-    /// The text of the addon's note: a checksum of everything that defines the addon, and the version of its chart if the file
-    /// sets none. It reveals no value to its readers.
+    /// The text of the addon's note: a checksum of everything that defines the addon. If the file leaves the version of its chart
+    /// open, the note also has that version, and a checksum of the repository and the name. It reveals no value to its readers.
     pub(crate) fn note(&self) -> String {
         let Addon { name, chart, .. } = &self.addon;
         let namespace = self.addon.namespace();
@@ -159,7 +175,10 @@ impl Wanted {
             values,
             manifests,
         ]);
-        let version = self.chosen_version().map(|version| format!(" {version}")).unwrap_or_default();
+        let source = self.chart.as_ref().map(|part| &part.source);
+        let version = self.chosen_version().zip(source);
+        let version = version.map(|(version, source)| format!(" {version} {}", origin_sum(source)));
+        let version = version.unwrap_or_default();
         format!("{namespace}/{name} {}{version}\n", sha256(all.to_string()))
     }
 
@@ -269,6 +288,19 @@ pub(crate) fn source_in_manifest(chart: &AddonChart) -> ChartSource {
         }
         (source, _) => source.clone(),
     }
+}
+
+/// A checksum of the repository and the name of a chart, whatever its version.
+pub(crate) fn origin_sum(source: &ChartSource) -> String {
+    sha256(source.clone().with_version("").to_string())
+}
+
+fn unknown_version(addon: &Addon) -> Finding {
+    let (name, namespace) = (&addon.name, addon.namespace());
+    problem(
+        format!("the addon {name} has no version in the file, and its installed version is unknown"),
+        format!("write `version` into its chart: `helm -n {namespace} list` shows the installed one"),
+    )
 }
 
 fn missing(part: &str) -> Finding {

@@ -28,7 +28,7 @@ use crate::{
 
 pub(crate) use of_network::{NetworkAddons, has_any as has_network_addons};
 pub(crate) use secrets::{secret_values, secrets_in};
-pub(crate) use state::noted_versions;
+pub(crate) use state::installed_versions;
 
 /// The addons of the phase `cluster`.
 pub(crate) struct Addons;

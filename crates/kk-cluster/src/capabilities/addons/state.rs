@@ -2,11 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use kk_config::{Addon, Host, Spec};
+use kk_config::{Addon, ChartSource, Host, Spec};
 use kk_engine::{ProbeSpec, Question};
+use serde::Deserialize;
 
 use crate::{
-    base::{api_server, host_layout::NOTES, probed::Probed, shell::script},
+    base::{
+        api_server,
+        host_layout::NOTES,
+        probed::Probed,
+        shell::script,
+        supply::{InstalledVersion, origin_sum},
+    },
     model::inputs::Inputs,
 };
 
@@ -15,12 +22,22 @@ use crate::{
 pub(crate) struct State {
     /// `namespace/name` of each release → its newest revision and the status of that revision.
     releases: BTreeMap<String, (u32, String)>,
+    /// `namespace/name` of releases of addons whose version the file leaves open → chart and version: `app-1.2.0`.
+    charts: BTreeMap<String, String>,
     /// Addons with a chart → the revision that kk has installed.
     installed: BTreeMap<String, u32>,
     /// Addons with manifests → how many objects were applied, and how many of them are still there as they were applied.
     objects: BTreeMap<String, (u32, u32)>,
     /// Addons that were installed at some time → their notes.
     noted: BTreeMap<String, String>,
+}
+
+/// A release in the output of helm.
+#[derive(Deserialize)]
+struct Release {
+    name: String,
+    namespace: String,
+    chart: String,
 }
 
 /// A template for kubectl that prints a minimal manifest of each object, so that the object can be queried again. A comment in it
@@ -43,8 +60,16 @@ pub(super) fn asks(inputs: &Inputs, host: &Host, probe: &mut ProbeSpec) {
     let with_chart = inputs.addons.iter().filter(|wanted| wanted.addon.chart.is_some());
     let names: Vec<&str> = with_chart.map(|wanted| wanted.addon.name.as_str()).collect();
     let names = names.join(",");
-    let variables =
-        [("server", server.as_str()), ("names", names.as_str()), ("notes", NOTES), ("template", OBJECTS)];
+    let is_open = |addon: &&Addon| addon.chart.as_ref().is_some_and(|chart| chart.is_open);
+    let open = inputs.addons.iter().map(|wanted| &wanted.addon).filter(is_open);
+    let open = open.map(|addon| addon.name.as_str()).collect::<Vec<_>>().join("|");
+    let variables = [
+        ("server", server.as_str()),
+        ("names", names.as_str()),
+        ("open", open.as_str()),
+        ("notes", NOTES),
+        ("template", OBJECTS),
+    ];
     probe.ask(&STATE.with_snippet(script(&variables, include_str!("state.sh"))));
 }
 
@@ -60,12 +85,58 @@ pub(super) fn of_all<'a>(inputs: &Inputs<'a>) -> Vec<(&'a Host, State)> {
     hosts.filter_map(|host| Some((host, inputs.facts(host)?.answer(&STATE).answered()?))).collect()
 }
 
-/// The versions of charts that kk chose because the file sets none, by addon.
-pub(crate) fn noted_versions(spec: &Spec, probed: &Probed) -> BTreeMap<String, String> {
+/// The installed versions of charts whose version the file leaves open, by addon. No entry: any version can be installed.
+pub(crate) fn installed_versions(spec: &Spec, probed: &Probed) -> BTreeMap<String, InstalledVersion> {
     let facts = spec.control_planes().into_iter().filter_map(|host| probed.facts.get(&host.name));
-    let states = facts.filter_map(|facts| facts.answer(&STATE).answered());
-    let version = |note: &str| note.split_whitespace().nth(2).map(str::to_owned);
-    states.flat_map(|state| state.noted).filter_map(|(name, note)| Some((name, version(&note)?))).collect()
+    let states: Vec<State> = facts.filter_map(|facts| facts.answer(&STATE).answered()).collect();
+    let version = |addon: &Addon| {
+        let source = &addon.chart.as_ref().filter(|chart| chart.is_open)?.source;
+        Some((addon.name.clone(), installed_version(addon, source, &states)?))
+    };
+    spec.addons.iter().filter_map(version).collect()
+}
+
+/// The release shows the version. A note shows it if its control plane has installed this revision, or if the release is lost.
+fn installed_version(addon: &Addon, source: &ChartSource, states: &[State]) -> Option<InstalledVersion> {
+    let ChartSource::Repository { name: chart, .. } = source else { return None };
+    let key = format!("{}/{}", addon.namespace(), addon.name);
+    let origin = origin_sum(source);
+    let notes =
+        states.iter().filter_map(|state| Some((state, NotedVersion::of(state.noted.get(&addon.name)?)?)));
+    let (same, other): (Vec<_>, Vec<_>) = notes.partition(|(_, noted)| noted.origin == origin);
+    if same.is_empty() && !other.is_empty() {
+        return None;
+    }
+    let Some(revision) = states.iter().filter_map(|state| Some(state.releases.get(&key)?.0)).max() else {
+        return same.first().map(|(_, noted)| InstalledVersion::Known(noted.version.to_owned()));
+    };
+    if let Some(installed) = states.iter().find_map(|state| state.charts.get(&key)) {
+        let version = installed.strip_prefix(chart).and_then(|rest| rest.strip_prefix('-'));
+        // The next part of the name of another chart does not begin with a digit.
+        let version = version
+            .filter(|version| version.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()));
+        return version.map(|version| InstalledVersion::Known(version.to_owned()));
+    }
+    let agrees = |state: &State| state.installed.get(&addon.name) == Some(&revision);
+    let noted = same.iter().find(|(state, _)| agrees(state));
+    Some(
+        noted.map_or(InstalledVersion::Unknown, |(_, noted)| {
+            InstalledVersion::Known(noted.version.to_owned())
+        }),
+    )
+}
+
+/// The version in a note, and the checksum of its repository and chart.
+struct NotedVersion<'a> {
+    version: &'a str,
+    origin: &'a str,
+}
+
+impl<'a> NotedVersion<'a> {
+    fn of(note: &'a str) -> Option<Self> {
+        let mut words = note.split_whitespace().skip(2);
+        Some(Self { version: words.next()?, origin: words.next()? })
+    }
 }
 
 impl State {
@@ -84,6 +155,11 @@ impl State {
                     if found.0 >= newest.0 {
                         *newest = found;
                     }
+                }
+                ["Charts", releases] => {
+                    let releases: Vec<Release> = serde_json::from_str(releases).unwrap_or_default();
+                    let chart = |one: Release| (format!("{}/{}", one.namespace, one.name), one.chart);
+                    state.charts.extend(releases.into_iter().map(chart));
                 }
                 ["Objects", name, wanted, there] => {
                     let counts = (wanted.trim().parse().ok()?, there.trim().parse().ok()?);
@@ -150,6 +226,39 @@ mod tests {
         assert_eq!(State::parse(text.strip_suffix("end\n").unwrap()), None);
     }
 
+    #[test]
+    fn the_release_shows_the_version_and_a_note_only_for_its_revision_and_origin() {
+        use InstalledVersion::{Known, Unknown};
+        let addons = testing::addons(
+            "[{name: app, namespace: demo, sources: {chart: {name: app, repo: 'https://a.example'}}}]",
+        );
+        let source = addons[0].chart.as_ref().unwrap().source.clone();
+        let note = |origin: &str, revision: u32| {
+            format!("Note\tapp\tdemo/app 12 1.1.0 {origin}\nInstalled\tapp\t{revision}\n")
+        };
+        let own = origin_sum(&source);
+        let release = "Release\tdemo/app\t3\tdeployed\n";
+        let chart = |name: &str| {
+            format!("{release}Charts\t[{{\"name\":\"app\",\"namespace\":\"demo\",\"chart\":\"{name}\"}}]\n")
+        };
+        for (first, second, expected) in [
+            (String::new(), String::new(), None),
+            (chart("app-1.2.0"), String::new(), Some(Known("1.2.0".into()))),
+            (chart("app-1.2.0"), note(&own, 2), Some(Known("1.2.0".into()))),
+            (release.to_owned(), note(&own, 3), Some(Known("1.1.0".into()))),
+            (release.to_owned(), note(&own, 2), Some(Unknown)),
+            (release.to_owned() + "Charts\t\n", String::new(), Some(Unknown)),
+            // The release was removed by another tool.
+            (String::new(), note(&own, 3), Some(Known("1.1.0".into()))),
+            // Another chart or repository.
+            (chart("app-of-others-1.2.0"), String::new(), None),
+            (chart("app-1.2.0"), note("other", 3), None),
+        ] {
+            let states = [&first, &second].map(|text| State::parse(&format!("{text}end\n")).unwrap());
+            assert_eq!(installed_version(&addons[0], &source, &states), expected, "{first}{second}");
+        }
+    }
+
     /// Runs the snippet with this script as `kubectl`, and returns whether it succeeded and what it printed.
     fn ask(kubectl: &str, names: &str) -> (bool, String) {
         let directory = tempfile::tempdir().unwrap();
@@ -167,9 +276,13 @@ mod tests {
         }
         fs::write(directory.path().join("admin.conf"), "").unwrap();
         testing::program(directory.path(), "kubectl", kubectl);
+        let releases = r#"[{"name":"app","namespace":"demo","revision":"3","chart":"app-1.2.0"}]"#;
+        let helm = format!("case $* in *' list '*'--filter ^(app)$ '*) echo '{releases}' ;; esac");
+        testing::program(directory.path(), "helm", &helm);
         let variables = [
             ("server", "https://192.0.2.1:6443"),
             ("names", names),
+            ("open", names),
             ("notes", notes.to_str().unwrap()),
             ("template", OBJECTS),
         ];
@@ -189,7 +302,10 @@ mod tests {
         let none = "Objects\tpassing\t0\t0\nend\n";
         assert_eq!(
             printed.replace(' ', ""),
-            format!("{notes}Release\tdemo/app\t3\tdeployed\nObjects\tmaps\t2\t2\n{none}")
+            format!(
+                "{notes}Release\tdemo/app\t3\tdeployed\nCharts\t[{{\"name\":\"app\",\"namespace\":\"demo\",\"revision\":\"3\",\
+                 \"chart\":\"app-1.2.0\"}}]\nObjects\tmaps\t2\t2\n{none}"
+            )
         );
         for (there, count) in [("# a 1", 1), ("# a 2", 0), ("# c 1", 0)] {
             let (_, printed) = ask(&format!("case $* in *-f*) echo '{there}'; exit 1 ;; esac"), "");

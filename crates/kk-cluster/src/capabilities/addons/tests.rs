@@ -144,9 +144,11 @@ async fn a_chart_without_a_version_keeps_the_installed_one() {
     };
     let (open, exact) = (spec(here, &chart("")), spec(here, &chart(", version: 1.2.0")));
     let note = {
-        let (session, fresh) = (testing::session(exact.clone(), here), testing::fresh(&exact));
-        let inputs = session.create_inputs(&fresh).await.unwrap();
-        inputs.addons[0].note().trim_end().to_owned() + " 1.2.0"
+        let (session, fresh) = (testing::session(open.clone(), here), testing::fresh(&open));
+        let mut inputs = session.create_inputs(&fresh).await.unwrap();
+        let addon = &mut inputs.addons[0];
+        addon.choose_version(&addon.open_chart().unwrap().clone(), "1.2.0");
+        addon.note().trim_end().to_owned()
     };
     let probed = |state: &str| {
         let mut probed = testing::fresh(&open);
@@ -176,7 +178,12 @@ async fn a_chart_without_a_version_keeps_the_installed_one() {
     // The user follows the warning.
     let session = testing::session(exact, here);
     assert_eq!(changes(&session, &there).await, [""; 0]);
-    // Without a note, the repository is needed.
+    // The control plane with the note is lost.
+    let unknown = probed("Release\tdemo/app\t1\tdeployed\nend\n");
+    let found = testing::session(open.clone(), here).plan_create(&unknown).await.unwrap().findings;
+    let error = found.iter().find(|one| one.message.contains("installed version is unknown")).unwrap();
+    assert!(error.severity == Severity::Error && error.hint.contains("write `version`"), "{error:?}");
+    // Without a note and a release, the repository is needed.
     let found = testing::session(open.clone(), here).plan_create(&probed("end\n")).await.unwrap().findings;
     let error = found.iter().find(|one| one.message.contains("chart app of")).expect("it is not reachable");
     assert_eq!(error.severity, Severity::Error);

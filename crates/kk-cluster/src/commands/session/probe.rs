@@ -21,7 +21,7 @@ use crate::{
         supply::{Installer, Published, Wanted},
         templates::Templates,
     },
-    capabilities::{addons::noted_versions, network, runtime, versions::of_cluster},
+    capabilities::{addons::installed_versions, network, runtime, versions::of_cluster},
     commands::{create_cluster, delete_cluster, probe, session::requirements::requirements},
     model::{
         cluster::{Cluster, Presence, Scope, api_host},
@@ -117,7 +117,7 @@ impl Session {
         let programs = programs.map_err(|error| offline::name_all(&cluster, &requirements, error))?;
         let (bundle, store) = (cluster.options.bundle.as_deref(), &self.artifacts.store);
         let own = network::own_addon(&cluster).map(|own| Wanted::own(own, bundle, store));
-        let installed = noted_versions(spec, probed);
+        let installed = installed_versions(spec, probed);
         let all = Wanted::all(spec, &installed, bundle, store);
         let mut addons: Vec<Wanted> = own.into_iter().chain(all).collect();
         if cluster.options.skip_addons {
