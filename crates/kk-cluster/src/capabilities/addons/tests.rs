@@ -72,7 +72,9 @@ async fn installed(spec: &Spec, workdir: &Path, state: &str) -> Probed {
     for (name, note) in notes {
         facts.files.insert(format!("{NOTES}/addon-{name}"), written(&note));
     }
-    facts.files.insert(NETWORK_ADDONS.to_owned(), written(MARK));
+    if super::has_network_addons(spec) {
+        facts.files.insert(NETWORK_ADDONS.to_owned(), written(MARK));
+    }
     probed
 }
 
