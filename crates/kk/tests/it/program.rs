@@ -651,17 +651,19 @@ fn a_key_that_cannot_be_used_is_a_mistake_of_the_configuration_in_each_command()
 fn from_cluster(directory: &Path, kubectl: &str, words: &[&str]) -> String {
     use std::os::unix::fs::PermissionsExt;
     let bin = directory.join("bin");
-    fs::create_dir_all(&bin).unwrap();
+    fs::create_dir_all(&bin).expect("the directory can be made");
     if !kubectl.is_empty() {
         let file = bin.join("kubectl");
-        fs::write(&file, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{kubectl}\n")).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&file, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{kubectl}\n"))
+            .expect("kubectl can be written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("kubectl can be made a program");
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_kk"));
     command.args(["create", "config", "--from-cluster"]).args(words).env("PATH", &bin).env("HOME", directory);
-    let output = command.env_remove("KUBECONFIG").current_dir(directory).output().unwrap();
-    let [stdout, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    format!("exit {}\n{stdout}{stderr}", output.status.code().unwrap())
+    let output = command.env_remove("KUBECONFIG").current_dir(directory).output().expect("kk starts");
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    format!("exit {}\n{stdout}{stderr}", output.status.code().expect("kk ended by itself"))
 }
 
 #[test]
