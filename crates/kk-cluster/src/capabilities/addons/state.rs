@@ -118,9 +118,9 @@ fn installed_version(addon: &Addon, source: &ChartSource, states: &[State]) -> O
         return version.map(|version| InstalledVersion::Known(version.to_owned()));
     }
     let agrees = |state: &State| state.installed.get(&addon.name) == Some(&revision);
-    let noted = same.iter().find(|(state, _)| agrees(state));
+    let current = same.iter().find(|(state, _)| agrees(state));
     Some(
-        noted.map_or(InstalledVersion::Unknown, |(_, noted)| {
+        current.map_or(InstalledVersion::Unknown, |(_, noted)| {
             InstalledVersion::Known(noted.version.to_owned())
         }),
     )

@@ -264,9 +264,10 @@ async fn only_a_new_cluster_is_refused_without_a_load_balancer() {
     {
         let mut spec = spec();
         spec.control_plane_endpoint.has_address = has_address;
-        let probed = match new {
-            true => testing::fresh(&spec),
-            false => running(&spec, "192.0.2.1\nok\n192.0.2.1\n", false).await,
+        let probed = if new {
+            testing::fresh(&spec)
+        } else {
+            running(&spec, "192.0.2.1\nok\n192.0.2.1\n", false).await
         };
         let plan = changes(&spec, &probed, None).await;
         let message = "a new cluster with 2 control planes needs a load balancer";
