@@ -5,6 +5,7 @@
 //! longer names is removed last, so a change of the kind is a move of the API.
 
 pub(crate) mod haproxy;
+mod in_turns;
 pub(crate) mod kube_vip;
 mod none;
 mod switch_name;

@@ -75,17 +75,25 @@ async fn changes(spec: &Spec, probed: &Probed, scope: Option<&[&str]>) -> Change
     Changes { tasks, pipeline, found }
 }
 
-/// A running cluster of all hosts, on which the name of the API has this address, with haproxy on the workers if `installed`.
-async fn running(spec: &Spec, leads: &str, installed: bool) -> Probed {
+/// A running cluster of all hosts, on which the name of the API has this address.
+pub(super) async fn running_without(spec: &Spec, leads: &str) -> Probed {
     let directory = tempfile::tempdir().unwrap();
     let session = testing::session(spec.clone(), directory.path());
     let nodes =
         ["n1", "n2", "n3", "n4"].map(|name| format!("Node\t{name}\tTrue\t{KUBERNETES}\t\t\t\n")).concat();
     let mut probed = probed(&session, Some(&(nodes + ANSWERED))).await;
-    for (name, facts) in &mut probed.facts {
+    for facts in probed.facts.values_mut() {
         joined(facts);
         facts.reply(&LEADS, leads);
         facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
+    }
+    probed
+}
+
+/// As [`running_without`], with haproxy on the workers if `installed`.
+async fn running(spec: &Spec, leads: &str, installed: bool) -> Probed {
+    let mut probed = running_without(spec, leads).await;
+    for (name, facts) in &mut probed.facts {
         if installed && ["n2", "n4"].contains(&name.as_str()) {
             install(facts);
         }

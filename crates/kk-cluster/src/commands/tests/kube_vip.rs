@@ -6,18 +6,12 @@ use kk_config::{Balancer, Bgp, ProxyMode, Spec, v1alpha2::BgpPeer};
 use kk_engine::{Apply, Facts, FileFact, Plan, Severity};
 use serde_json::Value;
 
+use super::balancer::running_without;
 use crate::{
     base::{probed::Probed, slots},
-    capabilities::{
-        balancer::kube_vip::{STALE, VIP},
-        nodes::LEADS,
-    },
-    commands::{
-        add_nodes::tests::{ANSWERED, joined, probed, spec},
-        create_cluster, delete_cluster,
-        precheck::precheck,
-    },
-    testing::{self, KUBERNETES},
+    capabilities::balancer::kube_vip::{STALE, VIP},
+    commands::{add_nodes::tests::spec, create_cluster, delete_cluster, precheck::precheck},
+    testing,
 };
 
 const MANIFEST: &str = "/etc/kubernetes/manifests/kube-vip.yaml";
@@ -169,16 +163,9 @@ async fn problems_of_the_address_are_found_before_the_first_change() {
 
 /// A running cluster of two control planes and two workers, with kube-vip on the control planes.
 async fn running(spec: &Spec, leads: &str) -> Probed {
-    let directory = tempfile::tempdir().unwrap();
-    let session = testing::session(spec.clone(), directory.path());
-    let nodes =
-        ["n1", "n2", "n3", "n4"].map(|name| format!("Node\t{name}\tTrue\t{KUBERNETES}\t\t\t\n")).concat();
-    let mut probed = probed(&session, Some(&(nodes + ANSWERED))).await;
+    let mut probed = running_without(spec, leads).await;
     for (name, facts) in &mut probed.facts {
-        joined(facts);
-        facts.reply(&LEADS, leads);
         facts.reply(&VIP, FREE);
-        facts.owned = vec!["made\t/etc/systemd/system/kubelet.service"].into();
         if ["n1", "n3"].contains(&name.as_str()) {
             facts.files.insert(MANIFEST.into(), FileFact { sha256: "other".into(), ..FileFact::default() });
             let made = format!("made\t{MANIFEST}");

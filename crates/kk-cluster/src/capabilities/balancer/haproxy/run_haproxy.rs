@@ -1,27 +1,22 @@
 //! Run haproxy on workers.
 
-use std::time::Duration;
-
 use kk_artifact::Component;
 use kk_config::{ControlPlaneEndpoint, Host};
 use kk_engine::{
-    Action, Facts, HostWork, Retry, Task,
+    Action, Facts, Task,
     actions::{Command, File, any_needed},
 };
 use serde_json::json;
 
 use super::{
-    super::{answers, has_answered},
+    super::{
+        answers, has_answered,
+        in_turns::{Work, in_turns},
+    },
     CONFIGURATION, DIRECTORY, HEALTH_PORT, LOAD, LOADED, MANIFEST, is_installed, runs_on,
 };
 use crate::{
-    base::{
-        error::BuildError,
-        host_layout::CLUSTER_CA,
-        rollout::{Candidate, Rollout},
-        shell::script,
-        slots,
-    },
+    base::{error::BuildError, host_layout::CLUSTER_CA, shell::script},
     model::inputs::Inputs,
 };
 
@@ -50,30 +45,11 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
              whether it reaches port 6443 of the control planes",
         );
         actions.push(Box::new(wait));
-        works.push((host, changes, is_installed(facts) && inputs.has_joined(host), actions));
+        let runs = is_installed(facts) && inputs.has_joined(host);
+        works.push(Work { host, runs, changes, actions });
     }
-    let candidates: Vec<_> = works
-        .iter()
-        .map(|(host, changes, runs, _)| Candidate { host, runs: *runs, changes: *changes })
-        .collect();
-    let rollout = Rollout::new("haproxy", &candidates);
-    let mut task = Task::new("run_haproxy", "Run haproxy on workers")
-        .timeout(Duration::from_mins(4))
-        .retry(Retry::times(3));
-    for (host, changes, _, actions) in works {
-        let mut work = HostWork::new(actions);
-        if inputs.scope.contains(host) {
-            work = work.needs(slots::joined_slot(&host.name));
-            if !inputs.options.skip_pull_images {
-                work = work.needs(slots::node_images_slot(&host.name));
-            }
-        }
-        if changes {
-            work = rollout.after_first(host, work);
-        }
-        task = task.on(&host.name, rollout.shows_first(host, work));
-    }
-    Ok(rollout.in_turns(task))
+    let task = Task::new("run_haproxy", "Run haproxy on workers");
+    Ok(in_turns(inputs, "haproxy", task, works))
 }
 
 /// Makes haproxy use its files. The note of the loaded files is written last, so a killed run is detected.

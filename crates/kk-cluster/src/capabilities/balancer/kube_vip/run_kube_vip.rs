@@ -1,23 +1,19 @@
 //! Run kube-vip on control planes.
 
-use std::time::Duration;
-
 use kk_artifact::Component;
 use kk_config::{Balancer, ControlPlaneEndpoint, Host};
 use kk_engine::{
-    Action, Facts, HostWork, Retry, Task,
+    Action, Facts, Task,
     actions::{Command, File, any_needed},
 };
 use serde_json::json;
 
-use super::{MANIFEST, RESTART, STALE, interface_of, is_installed};
+use super::{
+    super::in_turns::{Work, in_turns},
+    MANIFEST, RESTART, STALE, interface_of, is_installed,
+};
 use crate::{
-    base::{
-        error::BuildError,
-        rollout::{Candidate, Rollout},
-        shell::script,
-        slots,
-    },
+    base::{error::BuildError, shell::script},
     capabilities::control_plane,
     model::inputs::Inputs,
 };
@@ -29,27 +25,11 @@ pub(super) fn task(inputs: &Inputs) -> Result<Task, BuildError> {
         let file = File::text(MANIFEST, manifest(inputs, host, facts)?).mode(0o600);
         let actions: Vec<Box<dyn Action>> = vec![Box::new(file), Box::new(restart(inputs, host, facts))];
         let changes = any_needed(&actions, facts);
-        works.push((host, changes, is_installed(facts) && inputs.has_joined(host), actions));
+        let runs = is_installed(facts) && inputs.has_joined(host);
+        works.push(Work { host, runs, changes, actions });
     }
-    let candidates: Vec<_> = works
-        .iter()
-        .map(|(host, changes, runs, _)| Candidate { host, runs: *runs, changes: *changes })
-        .collect();
-    let rollout = Rollout::new("kube-vip", &candidates);
-    let mut task = Task::new("run_kube_vip", "Run kube-vip on control planes")
-        .timeout(Duration::from_mins(4))
-        .retry(Retry::times(3));
-    for (host, changes, _, actions) in works {
-        let mut work = HostWork::new(actions).needs(slots::joined_slot(&host.name));
-        if !inputs.options.skip_pull_images {
-            work = work.needs(slots::node_images_slot(&host.name));
-        }
-        if changes {
-            work = rollout.after_first(host, work);
-        }
-        task = task.on(&host.name, rollout.shows_first(host, work));
-    }
-    Ok(rollout.in_turns(task))
+    let task = Task::new("run_kube_vip", "Run kube-vip on control planes");
+    Ok(in_turns(inputs, "kube-vip", task, works))
 }
 
 /// kube-vip reads its kubeconfig only when it starts. Without a restart, it would use an expired client certificate later.
