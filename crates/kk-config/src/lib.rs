@@ -32,7 +32,7 @@ pub use load_manifest::load_manifest;
 pub use local_files::LocalFile;
 pub use look_alike::{LookAlike, look_alike};
 pub use mask::names_secret;
-pub use normalise::{component_version, go_duration};
+pub use normalise::{KUBE_VIP_VARIABLES, component_version, go_duration};
 pub use overrides::Overrides;
 pub use sample::{SampleStyle, kubesphere_sample, sample};
 pub use schema::schema;

@@ -196,8 +196,8 @@ fn check_domain(
 /// The autonomous system of KubeKey's kube-vip.
 const ASN: u32 = 65000;
 
-/// Environment variables of kube-vip that kk sets.
-const OF_KK: [&str; 19] = [
+/// Environment variables of kube-vip that kk sets, so no file may.
+pub const KUBE_VIP_VARIABLES: [&str; 19] = [
     "address",
     "bgp_as",
     "bgp_enable",
@@ -266,7 +266,7 @@ fn kube_vip(
     if !is_bgp && !settings.peers.is_empty() {
         out.error(at.key("peers"), "only mode BGP uses peers", "set `mode: BGP`, or remove `peers`");
     }
-    for name in settings.env.keys().filter(|name| OF_KK.contains(&name.as_str())) {
+    for name in settings.env.keys().filter(|name| KUBE_VIP_VARIABLES.contains(&name.as_str())) {
         let at = at.key("env").name(name);
         out.error(at, format!("kk itself sets `{name}` of kube-vip"), "remove it");
     }

@@ -27,6 +27,7 @@ mod syntax;
 mod system;
 mod typed;
 
+pub use endpoint::KUBE_VIP_VARIABLES;
 pub use registry::component_version;
 pub use syntax::go_duration;
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use kk_config::v1alpha2;
+use kk_config::{KUBE_VIP_VARIABLES, v1alpha2};
 use serde_json::Value;
 
 use super::{
@@ -10,30 +10,13 @@ use super::{
     text::{Text, number, scalar},
 };
 
-/// Variables of kube-vip that kk sets, with other values in other clusters, or that have fields.
-const OF_KK: [&str; 18] = [
-    "address",
-    "bgp_as",
-    "bgp_enable",
-    "bgp_peers",
-    "bgp_routerid",
-    "cp_enable",
-    "cp_namespace",
-    "k8s_config_file",
-    "kubernetes_addr",
-    "lb_enable",
-    "port",
-    "prometheus_server",
-    "svc_enable",
-    "vip_arp",
-    "vip_interface",
-    "vip_leaderelection",
-    "vip_nodename",
-    "vip_subnet",
-];
 /// Further variables that kk sets unless the file does.
-const TIMES: [(&str, &str); 3] =
-    [("vip_leaseduration", "15"), ("vip_renewdeadline", "10"), ("vip_retryperiod", "2")];
+const DEFAULTS: [(&str, &str); 4] = [
+    ("prometheus_server", "127.0.0.1:2112"),
+    ("vip_leaseduration", "15"),
+    ("vip_renewdeadline", "10"),
+    ("vip_retryperiod", "2"),
+];
 
 /// How clients reach the API.
 #[derive(Debug, Default)]
@@ -164,7 +147,8 @@ fn kube_vip(env: &[(String, String)], is_of_kk: bool, out: &mut Text, depth: usi
         out.note(depth, &format!("interface: {}", scalar(interface)));
     }
     let is_own = |name: &str, value: &str| {
-        OF_KK.contains(&name) || TIMES.iter().any(|(known, default)| (*known, *default) == (name, value))
+        KUBE_VIP_VARIABLES.contains(&name)
+            || DEFAULTS.iter().any(|(known, default)| (*known, *default) == (name, value))
     };
     out.section(depth, "env", |out, depth| {
         for (name, value) in env.iter().filter(|(name, value)| is_of_kk && !is_own(name, value)) {
