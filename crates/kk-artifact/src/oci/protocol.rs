@@ -138,6 +138,9 @@ impl Client {
     /// The digest of that document.
     pub(super) async fn digest(&self, image: &Reference) -> Result<String, Failure> {
         let response = self.ask_for_manifest(Method::HEAD, image).await?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Err(Failure::Status { code: 404, text: String::new() });
+        }
         let digest = response.headers().get(CONTENT_DIGEST).and_then(|digest| digest.to_str().ok());
         match digest {
             Some(digest) if response.status() == StatusCode::OK => Ok(digest.to_owned()),

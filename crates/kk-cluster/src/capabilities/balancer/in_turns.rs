@@ -13,7 +13,7 @@ use crate::{
     model::inputs::Inputs,
 };
 
-/// What one host of a load balancer gets.
+/// The work for one host of a load balancer.
 pub(super) struct Work<'a> {
     pub host: &'a Host,
     /// Whether the load balancer runs there.

@@ -9,6 +9,7 @@ use super::{Authorities, Round, rotate_workers, text};
 use crate::{
     base::{api_server, host_layout::KUBECTL, shell::script, slots},
     capabilities::{
+        balancer::kube_vip,
         control_plane::{self, RESTART, renewal},
         kubeconfig::{self, MAY_BECOME_ROOT},
         nodes::kubelet_works,
@@ -64,6 +65,8 @@ fn control_plane(host: &Host, round: Round, names: &[&str]) -> String {
         &[("server", &server), ("node", &host.name), ("again", again), ("manifests", "edit_manifest")],
         RESTART,
     );
+    // kube-vip reads its kubeconfig only when it starts.
+    let balancer = format!("if [ -e {} ]; then\n{}fi\n", kube_vip::MANIFEST, kube_vip::RESTART);
     let renew = if round == Round::Issue { control_plane::renew(names) } else { String::new() };
     let end = match round {
         Round::TrustBoth => "",
@@ -82,6 +85,7 @@ fn control_plane(host: &Host, round: Round, names: &[&str]) -> String {
             MAY_BECOME_ROOT,
             include_str!("restart_with_cas.sh"),
             &restart,
+            &balancer,
             end,
         ],
     )
@@ -92,5 +96,22 @@ fn describe(round: Round) -> &'static str {
         Round::TrustBoth => "make the control plane trust both CAs",
         Round::Issue => "issue all certificates of the control plane by the new CAs",
         Round::TrustNew => "make the control plane trust only the new CAs",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn kube_vip_reads_its_kubeconfig_again_in_each_round() {
+        let host = &testing::sample("three-nodes.yaml").hosts[0];
+        for round in [Round::TrustBoth, Round::Issue, Round::TrustNew] {
+            let text = control_plane(host, round, &["admin.conf"]);
+            let rewritten = text.find(include_str!("restart_with_cas.sh")).unwrap();
+            let restarted = text.find("kube-vip-$node").unwrap();
+            assert!(rewritten < restarted);
+        }
     }
 }

@@ -306,6 +306,31 @@ fn a_control_plane_reports_its_interface_the_way_to_the_address_and_who_has_it()
 }
 
 #[test]
+fn an_installed_kube_vip_is_not_probed_for_its_address() {
+    let text = include_str!("../../capabilities/balancer/kube_vip/look_at_address.sh");
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("manifests")).unwrap();
+    fs::write(directory.path().join("manifests/kube-vip.yaml"), "").unwrap();
+    testing::program(directory.path(), "ip", "case \"$*\" in *neigh*) touch probed ;; esac");
+    testing::program(directory.path(), "curl", "touch probed");
+    let said = run(directory.path(), text, "address=10.0.0.1 vip=10.0.0.9");
+    assert!(said.ends_with("state: own\n") && !directory.path().join("probed").exists(), "{said}");
+}
+
+/// On a healthy cluster, the address is on one of the control planes.
+#[tokio::test]
+async fn the_address_on_another_control_plane_is_no_problem_of_a_running_kube_vip() {
+    let spec = spec();
+    let mut probed = running(&spec, "192.0.2.100\nok\n192.0.2.100\n").await;
+    probed.facts.get_mut("n3").unwrap().reply(&VIP, "interface: eth0\nroute: direct\nstate: taken\n");
+    let directory = tempfile::tempdir().unwrap();
+    let session = testing::session(spec.clone(), directory.path());
+    let inputs = session.create_inputs(&probed).await.unwrap();
+    let found = precheck(&create_cluster::capabilities(&spec), &inputs);
+    assert!(!found.iter().any(|one| one.message.contains("another host has the address")), "{found:?}");
+}
+
+#[test]
 fn kube_vip_is_stale_if_its_kubeconfig_is_newer_than_its_start() {
     let text = include_str!("../../capabilities/balancer/kube_vip/is_stale.sh");
     for (manifest, id, began, written, wanted) in [
@@ -322,7 +347,9 @@ fn kube_vip_is_stale_if_its_kubeconfig_is_newer_than_its_start() {
         let conf = directory.path().join("admin.conf");
         let touch = std::process::Command::new("touch").args(["-d", written]).arg(&conf).status();
         assert!(touch.unwrap().success());
-        let crictl = format!("case $1 in ps) echo '{id}' ;; inspect) echo '{began}' ;; esac");
+        // crictl prints local time.
+        let crictl =
+            format!("case $1 in ps) echo '{id}' ;; inspect) [ \"$TZ\" = UTC ] && echo '{began}' ;; esac");
         testing::program(directory.path(), "crictl", &crictl);
         assert_eq!(run(directory.path(), text, "node=n1"), wanted, "{manifest} {id} {began} {written}");
     }

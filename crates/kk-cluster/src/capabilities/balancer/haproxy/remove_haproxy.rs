@@ -6,8 +6,9 @@ use kk_engine::{HostWork, Task, actions::Command};
 use super::{is_installed, runs_on};
 use crate::model::inputs::Inputs;
 
-/// Runs after the node and its pods use another address. The kubelet ends the pod.
-const REMOVE: &str = "rm -f /etc/kubernetes/manifests/haproxy.yaml\nrm -rf /etc/kubekey/haproxy\n";
+/// Runs after the node and its pods use another address. The kubelet ends the pod. The manifest is last: while it is there, a later
+/// run removes the rest.
+const REMOVE: &str = "rm -rf /etc/kubekey/haproxy\nrm -f /etc/kubernetes/manifests/haproxy.yaml\n";
 
 pub(crate) fn task(inputs: &Inputs) -> Task {
     let is_wanted = inputs.spec.control_plane_endpoint.balancer == Balancer::Haproxy;

@@ -2,7 +2,8 @@
 # shellcheck disable=SC2154 # address and vip stand before this script
 echo "interface: $(ip -o -4 addr show to "$address" 2>/dev/null | awk '{ print $2; exit }')"
 case $(ip -o -4 route get "$vip" 2>/dev/null) in *' via '* | '') echo 'route: via' ;; *) echo 'route: direct' ;; esac
-if [ -n "$(ip -o -4 addr show to "$vip" 2>/dev/null)" ]; then
+# Where kube-vip is installed, another control plane may have the address.
+if [ -e /etc/kubernetes/manifests/kube-vip.yaml ] || [ -n "$(ip -o -4 addr show to "$vip" 2>/dev/null)" ]; then
     echo 'state: own'
 else
     # The kernel remembers the previous owner of a released address for minutes, so only an answer from now on counts.

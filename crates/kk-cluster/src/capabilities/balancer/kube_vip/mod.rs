@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The static pod; the same path as KubeKey's.
-const MANIFEST: &str = "/etc/kubernetes/manifests/kube-vip.yaml";
+pub(crate) const MANIFEST: &str = "/etc/kubernetes/manifests/kube-vip.yaml";
 
 /// The copy of the static pod from which a removal reads the address of kube-vip.
 const REMOVED: &str = "/etc/kubernetes/kubekey/removed-kube-vip.yaml";
