@@ -24,6 +24,12 @@ impl Manifests {
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
         self.sums.keys().map(String::as_str)
     }
+
+    /// The versions of which every file has a checksum, in ascending order.
+    pub(super) fn versions(&self) -> impl Iterator<Item = &Version> {
+        let first = self.sums.values().next().into_iter().flat_map(BTreeMap::keys);
+        first.filter(|version| self.sums.values().all(|sums| sums.contains_key(version)))
+    }
 }
 
 impl Catalogue {

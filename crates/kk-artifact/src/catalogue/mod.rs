@@ -174,8 +174,8 @@ impl Catalogue {
     /// All versions with a known checksum, in ascending order. Manifests are the same for every architecture.
     pub fn versions(&self, component: Component, arch: Arch) -> impl Iterator<Item = &Version> {
         let of_program = self.entries.get(&component).and_then(|entry| entry.sums.get(&arch));
-        let of_manifest = self.manifests.get(&component).and_then(|manifests| manifests.sums.values().next());
-        of_program.or(of_manifest).into_iter().flat_map(BTreeMap::keys)
+        let of_program = of_program.into_iter().flat_map(BTreeMap::keys);
+        of_program.chain(self.manifests.get(&component).into_iter().flat_map(Manifests::versions))
     }
 
     /// The checksum of a component in a version.

@@ -313,3 +313,19 @@ fn what_is_no_catalogue_at_all_is_refused_with_its_place() {
         assert!(error.contains("hint: the form is"), "{error}");
     }
 }
+
+#[test]
+fn a_version_of_manifests_is_known_if_every_file_has_a_checksum() {
+    let sum = "a".repeat(64);
+    let version = Version::new(3, 99, 0);
+    for (files, known) in [
+        (&["calico.yaml"][..], false),
+        (&["calico-typha.yaml"], false),
+        (&["calico.yaml", "calico-typha.yaml"], true),
+    ] {
+        let files: Vec<String> = files.iter().map(|file| format!("{file}: {{3.99.0: {sum}}}")).collect();
+        let own = format!("calico: {{{}}}", files.join(", "));
+        let catalogue = Catalogue::builtin().with_user("own", &own).unwrap();
+        assert_eq!(catalogue.knows(Component::Calico, &version, Arch::Amd64), known, "{own}");
+    }
+}

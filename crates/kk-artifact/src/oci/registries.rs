@@ -247,22 +247,22 @@ pub(super) async fn retry<T>(
 
 /// Classifies a failure. A registry that refuses a token gets a new one: `refused` is set, and the next refusal is final.
 pub(super) fn judge(source: &Source, failure: &Failure, refused: &mut bool) -> Refusal {
-    let login = || {
+    let login = |code: u16| {
         let what = if source.client.has_login() {
             "refuses the user name or the"
         } else {
             "requires a user name and"
         };
-        format!("it {what} password (401)")
+        format!("it {what} password ({code})")
     };
     let (kind, reason) = match failure {
         Failure::Status { code: 401, .. } => {
             let has_tokens = source.client.forget(&source.reference.repository);
             let is_first = !std::mem::replace(refused, true);
-            (if has_tokens && is_first { RefusalKind::Transient } else { RefusalKind::Lasting }, login())
+            (if has_tokens && is_first { RefusalKind::Transient } else { RefusalKind::Lasting }, login(401))
         }
         Failure::Status { code, text } => of_text(*code, text),
-        Failure::Token { code: 401 | 403 } => (RefusalKind::Lasting, login()),
+        Failure::Token { code: code @ (401 | 403) } => (RefusalKind::Lasting, login(*code)),
         Failure::Token { code } => {
             let kind = Some(of_status(*code)).filter(|kind| *kind != RefusalKind::NotFound);
             (kind.unwrap_or(RefusalKind::Lasting), format!("its token service answers {code}"))

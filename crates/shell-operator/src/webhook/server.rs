@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, HttpBody as _};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use futures::StreamExt as _;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::RootCertStore;
@@ -103,13 +104,31 @@ impl Limits {
         Arc::new(Self { requests: Semaphore::new(requests), largest, space })
     }
 
-    /// Reserves memory for a body: its declared size, or the largest one if it declares none. `None` if there is too little.
-    fn reserve(&self, body: &Body) -> Option<SemaphorePermit<'_>> {
-        let size = body.size_hint().upper().and_then(|size| usize::try_from(size).ok());
-        let size = size.map_or(self.largest, |size| size.min(self.largest));
-        self.space.try_acquire_many(u32::try_from(size.div_ceil(KIB)).ok()?).ok()
+    /// Reads a body into memory, and reserves the memory until the permit is dropped. Only bytes that have arrived count: a client
+    /// that declares a size and sends nothing takes no memory from others.
+    async fn read(&self, body: Body) -> Result<(Vec<u8>, SemaphorePermit<'_>), Refusal> {
+        const TOO_MUCH: Refusal =
+            (StatusCode::TOO_MANY_REQUESTS, "too many large requests at the same time\n");
+        const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broken\n");
+        let mut permit = self.space.try_acquire_many(0).map_err(|_| TOO_MUCH)?;
+        let (mut bytes, mut parts) = (Vec::new(), body.into_data_stream());
+        while let Some(part) = parts.next().await {
+            let part = part.map_err(|_| TOO_LARGE)?;
+            let size = bytes.len() + part.len();
+            if size > self.largest {
+                return Err(TOO_LARGE);
+            }
+            let more = size.div_ceil(KIB) - permit.num_permits();
+            let more = u32::try_from(more).map_err(|_| TOO_LARGE)?;
+            permit.merge(self.space.try_acquire_many(more).map_err(|_| TOO_MUCH)?);
+            bytes.extend_from_slice(&part);
+        }
+        Ok((bytes, permit))
     }
 }
+
+/// The answer to a request that is refused.
+type Refusal = (StatusCode, &'static str);
 
 /// Refuses requests that are too many, too large or too slow before anything else is done about them.
 pub async fn limit(State(limits): State<Arc<Limits>>, request: Request, next: Next) -> Response {
@@ -117,13 +136,10 @@ pub async fn limit(State(limits): State<Arc<Limits>>, request: Request, next: Ne
         return (StatusCode::TOO_MANY_REQUESTS, "too many requests at the same time\n").into_response();
     };
     let (head, body) = request.into_parts();
-    let Some(_space) = limits.reserve(&body) else {
-        return (StatusCode::TOO_MANY_REQUESTS, "too many large requests at the same time\n").into_response();
-    };
-    match tokio::time::timeout(BODY, axum::body::to_bytes(body, limits.largest)).await {
+    match tokio::time::timeout(BODY, limits.read(body)).await {
         Err(_) => (StatusCode::REQUEST_TIMEOUT, "the request came too slowly\n").into_response(),
-        Ok(Err(_)) => (StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or broken\n").into_response(),
-        Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        Ok(Err(refusal)) => refusal.into_response(),
+        Ok(Ok((bytes, _permit))) => next.run(Request::from_parts(head, Body::from(bytes))).await,
     }
 }
 
@@ -230,14 +246,17 @@ mod tests {
         let limits = axum::middleware::from_fn_with_state(Limits::new(9, 4 * KIB, 6 * KIB), limit);
         let router = Router::new().route("/", post(async |_: String| ())).layer(limits);
         let body = |size| Body::from("0".repeat(size));
-        // Without a declared size, memory is reserved for the largest one.
-        let never = Body::from_stream(stream::pending::<io::Result<&str>>());
-        let (slow, others) = tokio::join!(status(&router, never), async {
-            tokio::task::yield_now().await;
-            [status(&router, body(2 * KIB)).await, status(&router, body(2 * KIB + 1)).await]
-        });
-        assert_eq!(slow, StatusCode::REQUEST_TIMEOUT);
-        assert_eq!(others, [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS]);
+        for (sent, others) in
+            [(4 * KIB, [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS]), (0, [StatusCode::OK; 2])]
+        {
+            let first = stream::iter([io::Result::Ok("0".repeat(sent))]);
+            let slow = Body::from_stream(first.chain(stream::pending()));
+            let (slow, answers) = tokio::join!(status(&router, slow), async {
+                tokio::task::yield_now().await;
+                [status(&router, body(2 * KIB)).await, status(&router, body(2 * KIB + 1)).await]
+            });
+            assert_eq!((slow, answers), (StatusCode::REQUEST_TIMEOUT, others), "{sent} bytes were sent");
+        }
         assert_eq!(status(&router, body(4 * KIB)).await, StatusCode::OK, "the memory is free again");
         assert_eq!(status(&router, body(4 * KIB + 1)).await, StatusCode::PAYLOAD_TOO_LARGE);
     }

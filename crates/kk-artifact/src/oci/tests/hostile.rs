@@ -146,7 +146,7 @@ async fn a_redirect_gets_no_password_and_does_not_leave_tls() {
 async fn a_refused_password_is_not_tried_again_and_a_broken_service_is() {
     for (code, reason, may_pass) in [
         (StatusCode::UNAUTHORIZED, "it refuses the user name or the password (401)", false),
-        (StatusCode::FORBIDDEN, "it refuses the user name or the password (401)", false),
+        (StatusCode::FORBIDDEN, "it refuses the user name or the password (403)", false),
         (StatusCode::NOT_FOUND, "its token service answers 404", false),
         (StatusCode::BAD_GATEWAY, "its token service answers 502", true),
     ] {

@@ -66,6 +66,16 @@ impl Answers {
             .filter(move |pod| pod["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(prefix)))
     }
 
+    /// The number of these pods that a controller counts: no failed, completed or leaving ones.
+    pub(super) fn replicas_of(&self, prefix: &str) -> usize {
+        let counts = |pod: &&Value| {
+            let ended =
+                ["Failed", "Succeeded"].contains(&pod["status"]["phase"].as_str().unwrap_or_default());
+            !ended && pod["metadata"]["deletionTimestamp"].is_null()
+        };
+        self.pods_of(prefix).filter(counts).count()
+    }
+
     /// A pod that a kubelet runs from a file.
     pub(super) fn static_pod(&self, prefix: &str) -> Option<&Value> {
         self.pods_of(prefix).find(|pod| {

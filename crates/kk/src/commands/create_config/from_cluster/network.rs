@@ -102,7 +102,7 @@ fn calico(cluster: &Cluster<'_>, set: &Value, out: &mut Text, depth: usize) {
         .filter_map(|variable| Some((variable["name"].as_str()?, variable["value"].as_str()?)))
         .collect();
     let is = |name: &str, value: &str| env.get(name).is_some_and(|found| *found == value);
-    let typha = cluster.answers.pods_of("calico-typha-").count();
+    let typha = cluster.answers.replicas_of("calico-typha-");
     out.line(depth, "plugin: calico");
     out.section(depth, "calico", |out, depth| {
         let vxlan = env.get("CALICO_IPV4POOL_VXLAN").copied().unwrap_or("Never");
@@ -139,7 +139,7 @@ fn calico(cluster: &Cluster<'_>, set: &Value, out: &mut Text, depth: usize) {
             (0, false) => {}
             (replicas, _) => out.line(depth, format!("typha: {{enabled: true, replicas: {replicas}}}")),
         }
-        let controllers = cluster.answers.pods_of("calico-kube-controllers-").count();
+        let controllers = cluster.answers.replicas_of("calico-kube-controllers-");
         if controllers > 1 {
             out.line(depth, format!("controller: {{replicas: {controllers}}}"));
         }
