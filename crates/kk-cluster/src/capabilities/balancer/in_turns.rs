@@ -23,8 +23,8 @@ pub(super) struct Work<'a> {
     pub actions: Vec<Box<dyn Action>>,
 }
 
-/// The task of these hosts. One host shows that the changes work before the others get them. A host begins when it has joined and
-/// has the images; hosts outside of the command have joined before.
+/// The task of these hosts. One host gets the changes before the others. Its actions show that the changes work only if they end
+/// with a wait. A host begins when it has joined and has the images; hosts outside of the command have joined before.
 pub(super) fn in_turns(inputs: &Inputs, program: &'static str, task: Task, works: Vec<Work<'_>>) -> Task {
     let candidates: Vec<_> = works
         .iter()

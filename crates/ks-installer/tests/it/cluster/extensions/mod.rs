@@ -393,20 +393,27 @@ async fn one_that_is_not_published_any_more_goes_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removal_that_failed_is_tried_again_and_one_without_a_controller_is_named() {
-    let short = BASE.to_owned() + "remove: {withinSeconds: 1}\n";
-    let lab = lab("ext-stays", &[("components/base.yaml", short.as_str())]);
+async fn a_removal_that_failed_is_tried_again() {
+    let lab = lab("ext-again", &[("components/base.yaml", BASE)]);
     publish(&lab, "base", "1.0.0", "");
     let (engine, controller) = (lab.engine().await, Controller::start(&lab).await);
     let (there, off) = (json!({"base": true}), json!({"base": false}));
     pass(&engine, &there, &[]).await;
-    controller.fate().failures.insert("ext-stays-base".to_owned(), 1);
+    controller.fate().failures.insert("ext-again-base".to_owned(), 1);
     let told = Told::default();
     let failed = |told: &Told| told.failed_with("base", "UninstallFailed: a hook failed");
     pass_until(&engine, &off, &told, "the failure", failed).await;
     let told = tokio::time::timeout(LIMIT, pass(&engine, &off, &[])).await.unwrap();
     assert_eq!(told.last("base"), Some(Phase::Removed));
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removal_without_a_controller_names_it() {
+    let short = BASE.to_owned() + "remove: {withinSeconds: 1}\n";
+    let lab = lab("ext-stays", &[("components/base.yaml", short.as_str())]);
+    publish(&lab, "base", "1.0.0", "");
+    let (engine, controller) = (lab.engine().await, Controller::start(&lab).await);
+    let (there, off) = (json!({"base": true}), json!({"base": false}));
     pass(&engine, &there, &[]).await;
     drop(controller);
     let stuck = |told: &Told| {
